@@ -486,6 +486,7 @@ fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let mut file = observed::begin(
         RecordId::from_bytes([10; 32]),
         *observer.public_key(),
+        None,
         &mut seals,
     );
     let leaves: Vec<Digest> = [&b"{\"n\":1}"[..], b"{\"n\":2}"]

@@ -39,7 +39,7 @@ fn contains(said: &[u8], text: &[u8]) -> bool {
 }
 
 /// Undoes every escape of JSON; each is longer than its character. Other bytes stay.
-fn unescaped(said: &[u8]) -> Vec<u8> {
+pub(crate) fn unescaped(said: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(said.len());
     let mut rest = said;
     while let Some(place) = memchr::memchr(b'\\', rest) {

@@ -168,6 +168,7 @@ impl PendingPublisher {
             self.host.publish(&Published {
                 head,
                 root: report.root,
+                salts: None,
                 key,
                 kind: known.kind,
                 is_final: false,

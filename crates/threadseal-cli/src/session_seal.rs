@@ -302,7 +302,7 @@ pub(crate) fn session_of(
     file.range(0, MAX_IDENTIFY_BYTES as u64)
         .next_chunk(&mut head)?;
     let first = head.split(|byte| *byte == b'\n').next();
-    if is_beside(&head) || first.and_then(observed::parse_header).is_some() {
+    if is_beside(&head) || first.and_then(observed::Header::parse).is_some() {
         return Ok(None);
     }
     Ok(identify(file.path(), &head, folders))

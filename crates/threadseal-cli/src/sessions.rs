@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::passphrase::PassphraseArgs;
 use crate::session_seal::session_of;
 use crate::verifying;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_capture::agent::places::LogFolder;
@@ -18,6 +18,8 @@ use threadseal_capture::index::{Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
 use threadseal_capture::{Agent, AgentFolder};
+use threadseal_convert::{self as convert, Draft};
+use threadseal_core::canon::json::Value;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PrivateKey;
 use threadseal_core::record::parse_decimal;
@@ -450,6 +452,38 @@ pub(crate) fn file_of(argument: &Path, context: &Context) -> Result<Option<Regul
     let mut fs = ArchiveFs::new(&sessions.archive);
     let mounted = fs.mount(&log, newest, &newest.last());
     Ok(Some(open_regular(&fs, &mounted.log)?))
+}
+
+/// The numbers of the lines that a turn of a log is made of.
+///
+/// # Errors
+/// When no mapping reads the log, or it has no such turn.
+pub(crate) fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
+    let unmapped = || Failure::new("no mapping reads this log, so it has no turns");
+    let format = convert::detect(source).ok_or_else(unmapped)?;
+    let mapped = format.map(source)?;
+    let at = usize::try_from(turn).unwrap_or(usize::MAX);
+    let draft: Option<Draft> = mapped.drafts.iter().nth(at);
+    let draft = draft.ok_or_else(|| {
+        Failure::new(format!(
+            "there is no turn {turn}; there are {}, from 0",
+            mapped.drafts.len()
+        ))
+    })?;
+    let mut numbers = BTreeSet::new();
+    for message in draft
+        .messages
+        .iter()
+        .filter(|message| message.role == "source")
+    {
+        for item in message.content.as_array().unwrap_or_default() {
+            let lines = item.get("lines").and_then(Value::as_array);
+            let lines = lines.unwrap_or_default().iter();
+            numbers.extend(lines.filter_map(Value::as_u64));
+        }
+    }
+    numbers.remove(&0);
+    Ok(numbers)
 }
 
 #[cfg(test)]

@@ -63,6 +63,23 @@ impl SigningArgs {
         Ok(Arc::new(signer))
     }
 
+    /// How a passphrase is given.
+    #[cfg(feature = "capture")]
+    pub(crate) fn passphrase(&self) -> &PassphraseArgs {
+        &self.passphrase
+    }
+
+    /// The key that seals logs of other programs, and its name.
+    ///
+    /// # Errors
+    /// As [`Keyring::signer`].
+    pub(crate) fn observer(&self, context: &Context) -> Result<(LocalSigner, &str), Failure> {
+        let keyring = Keyring::of(&context.existing_home()?);
+        let key = self.key.as_deref();
+        let signer = keyring.signer(key, KeyUsage::Observed, &self.passphrase, context)?;
+        Ok((signer, key.unwrap_or(self_name(KeyUsage::Observed))))
+    }
+
     /// Verifies the record at `path` under its lock. Refuses a record with a tail, and leaves the
     /// tail as it is.
     ///

@@ -15,6 +15,7 @@
 //! | [`canon`] | strict JSON reader, RFC 8785, named Python dialects, deterministic CBOR |
 //! | [`key`] | Ed25519 keys, their files and names, signers |
 //! | [`merkle`] | RFC 6962 root, frontier and proofs |
+//! | [`salts`] | salts of lines, from one secret |
 //! | [`note`] | C2SP signed notes |
 //! | [`record`] | record ids, thread ids, heads |
 //! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
@@ -33,6 +34,7 @@ pub mod merkle;
 pub mod note;
 pub mod record;
 pub mod report;
+pub mod salts;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time;

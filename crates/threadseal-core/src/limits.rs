@@ -125,6 +125,10 @@ pub const MAX_COMPAT_DEFERRED_BYTES: usize = 16 << 20;
 pub const MAX_EVENT_TYPE_BYTES: usize = 128;
 /// Most lines of one observed log under seals; a verifier keeps 32 bytes for each.
 pub const MAX_OBSERVED_LINES: usize = 32 << 20;
+/// Most secrets that give the salts of one observed log: up to 32 for each redacted run of lines.
+pub const MAX_SALT_SECRETS: usize = 1 << 16;
+/// Most statements of redactions in one seal file of an observed log.
+pub const MAX_OBSERVED_REDACTIONS: usize = 1 << 10;
 /// Most characters that rendering shows of one tool result (Rye's bound).
 pub const MAX_SHOWN_RESULT_CHARS: usize = 2000;
 /// Most characters that rendering shows of a file that a tool writes (Rye's bound).

@@ -184,6 +184,7 @@ impl SignedFile {
         host.publish(&Published {
             head,
             root: None,
+            salts: None,
             key: Some(keys.native.public_key().key_id()),
             kind: RecordKind::Document,
             is_final: false,

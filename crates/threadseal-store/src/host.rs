@@ -1,7 +1,7 @@
 //! The effects of one host, bundled: files, clock, randomness, heads.
 
 use crate::clock::Clock;
-use crate::heads::{self, Durability, HeadStore, RecordKind, StoredHead, Swap};
+use crate::heads::{self, Durability, HeadStore, KnownSalts, RecordKind, StoredHead, Swap};
 use crate::key_ends::{KeyEnds, SealSection};
 use crate::random::{self, Random};
 use crate::sys::{Fs, path_text};
@@ -11,6 +11,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::salts::Secret;
 use threadseal_formats::transcript::Stamp;
 use threadseal_formats::transcript::event::Salt;
 
@@ -48,6 +49,14 @@ impl Host {
     /// Kind `External` when the random source fails.
     pub fn new_record(&self) -> Result<RecordId, Error> {
         Ok(RecordId::from_bytes(random::array(&*self.random)?))
+    }
+
+    /// A new secret for the salts of a record's lines.
+    ///
+    /// # Errors
+    /// Kind `External` when the random source fails.
+    pub fn new_salts(&self) -> Result<Secret, Error> {
+        Ok(Secret::from_bytes(random::array(&*self.random)?))
     }
 
     /// Refuses to continue something that exists while this host's knowledge of it may be out of
@@ -122,9 +131,12 @@ impl Host {
     /// `External` when the store fails.
     pub fn publish(&self, published: &Published<'_>) -> Result<(), Error> {
         let now = self.clock.now()?;
+        let known = self.heads.fetch_to_replace(&published.head.record)?;
+        let known_salts = known.as_ref().and_then(|known| known.salts);
         let new = StoredHead {
             head: published.head,
             root: published.root,
+            salts: known_salts.or(published.salts.map(KnownSalts::Of)),
             key: published.key,
             kind: published.kind,
             is_final: published.is_final,
@@ -136,7 +148,6 @@ impl Host {
             logged: None,
             vouches: true,
         };
-        let known = self.heads.fetch_to_replace(&published.head.record)?;
         let swap = match &known {
             None => self.heads.create(&new)?,
             Some(known) if known.head == new.head => return Ok(()),
@@ -157,6 +168,34 @@ impl Host {
     }
 }
 
+/// Tries to change what is known of a record while others seal it.
+const MAX_ATTEMPTS: usize = 16;
+
+impl Host {
+    /// Forgets the salts of an observed log whose lines were redacted, for good.
+    ///
+    /// # Errors
+    /// Kind `Refused` when others seal the record again and again, `External` when the store fails.
+    pub fn forget_salts(&self, record: &RecordId) -> Result<(), Error> {
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(known) = self.heads.fetch_to_replace(record)? else {
+                return Ok(());
+            };
+            let next = StoredHead {
+                salts: Some(KnownSalts::Removed),
+                logged: None,
+                ..known.clone()
+            };
+            let (head, durability) = (&known.head, Durability::Durable);
+            if let Swap::Stored = self.heads.replace_if(head, &next, durability)? {
+                return Ok(());
+            }
+        }
+        let text = format!("record {record} is sealed again and again; hint: redact it again");
+        Err(Error::refused(text))
+    }
+}
+
 /// A head on its way into the store.
 #[derive(Debug, Clone, Copy)]
 pub struct Published<'a> {
@@ -164,6 +203,8 @@ pub struct Published<'a> {
     pub head: Head,
     /// The root that the seal states, where its format has one.
     pub root: Option<Digest>,
+    /// The secret of the salts of its lines, where it has them.
+    pub salts: Option<Secret>,
     /// The key that sealed, where something was signed.
     pub key: Option<KeyId>,
     /// The kind of the record.

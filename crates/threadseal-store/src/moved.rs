@@ -10,7 +10,7 @@
 //! remembers the first lines of a log only; the seals beside the moved log have all of them.
 
 use crate::examine;
-use crate::heads::{RecordKind, StoredHead};
+use crate::heads::{KnownSalts, RecordKind, StoredHead};
 use crate::host::Host;
 use crate::observer::{read_seal_file, seal_path};
 use crate::read::{RegularFile, Source as _, open_regular};
@@ -21,8 +21,9 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::{self, leaf_hash};
 use threadseal_core::record::RecordId;
+use threadseal_core::salts::Salts;
 use threadseal_formats::transcript::log::{FIRST_LINES, LogReader};
-use threadseal_formats::transcript::observed::{self, SealFile};
+use threadseal_formats::transcript::observed::{self, LeafWalk, SealFile};
 
 /// Names that are looked at near a log: in its folder, the folders in it, and the folder above.
 const MAX_NEIGHBOURS: usize = 4096;
@@ -41,10 +42,15 @@ pub struct SealedLines<'a> {
     size: u64,
     /// RFC 6962 root over the lines.
     root: Digest,
-    /// Leaves of the first lines, or of all.
-    leaves: &'a [Digest],
-    /// The record, where its seals are in the place.
-    record: Option<RecordId>,
+    lines: Known<'a>,
+}
+
+/// What is known of the lines.
+enum Known<'a> {
+    /// The seals in the place: all leaves.
+    Seals(&'a SealFile),
+    /// The hashes of the first lines, and the salts of all, if they have salts.
+    First(&'a [Digest], Option<Salts>),
 }
 
 impl<'a> SealedLines<'a> {
@@ -54,18 +60,22 @@ impl<'a> SealedLines<'a> {
         Some(Self {
             size: last.head.size,
             root: last.root,
-            leaves: &seals.leaves,
-            record: Some(seals.record),
+            lines: Known::Seals(seals),
         })
     }
 
-    /// As this host knows them when the seals are gone. `None` if it does not know the root.
+    /// As this host knows them when the seals are gone. `None` if it does not know the root, or no
+    /// longer the salts.
     pub fn of_known(known: &'a StoredHead) -> Option<Self> {
+        let salts = match known.salts {
+            Some(KnownSalts::Removed) => return None,
+            Some(KnownSalts::Of(root)) => Some(Salts::whole(root)),
+            None => None,
+        };
         Some(Self {
             size: known.head.size,
             root: known.root?,
-            leaves: &known.aliases,
-            record: None,
+            lines: Known::First(&known.aliases, salts),
         })
     }
 
@@ -78,7 +88,8 @@ impl<'a> SealedLines<'a> {
         // Who moves a log may leave a link to it.
         let found = host.fs.symlink_metadata(log);
         let is_there = found.is_ok_and(|found| found.kind != FileKind::Symlink);
-        if is_there && self.was_changed_to(&open_regular(&*host.fs, log)?)? {
+        let is_few = self.has_first_lines_only();
+        if is_there && is_few && self.shares_first_lines(&open_regular(&*host.fs, log)?)? {
             return Ok(None);
         }
         // A neighbour that cannot be read is not the moved log.
@@ -87,15 +98,15 @@ impl<'a> SealedLines<'a> {
             self.are_in(host, path).unwrap_or(false) && !self.has_own_seals(host, path)
         };
         let mut held = found.filter(is_moved);
-        let moved = held.next();
-        match &moved {
-            Some(moved)
-                if is_there && self.has_first_lines_only() && was_changed(host, log, moved)? =>
-            {
-                Ok(None)
-            }
-            _ => Ok(moved),
-        }
+        let Some(moved) = held.next() else {
+            return Ok(None);
+        };
+        let was_changed = match (is_there, is_few) {
+            (false, _) => false,
+            (true, true) => was_changed(host, log, &moved)?,
+            (true, false) => self.was_changed_to(host, &open_regular(&*host.fs, log)?, &moved)?,
+        };
+        Ok((!was_changed).then_some(moved))
     }
 
     /// Is the log that the seals cover at `known` or near it, while `file` is another log? Then the
@@ -109,67 +120,79 @@ impl<'a> SealedLines<'a> {
         file: &RegularFile,
         known: &Path,
     ) -> Result<bool, Error> {
-        if self.was_changed_to(file)? {
-            return Ok(false);
-        }
         // Of so few lines a change may leave none: only a log that was rotated has left its seals.
         if self.has_first_lines_only() {
-            return Ok(self.moved_from(host, known)?.is_some());
+            let is_changed = self.shares_first_lines(file)?;
+            return Ok(!is_changed && self.moved_from(host, known)?.is_some());
         }
         let near = std::iter::once(known.to_owned()).chain(neighbours(host, known));
         let mut others = near.filter(|path| host.place(path) != host.place(file.path()));
-        Ok(others.any(|path| self.are_in(host, &path).unwrap_or(false)))
+        match others.find(|path| self.are_in(host, path).unwrap_or(false)) {
+            Some(other) => Ok(!self.was_changed_to(host, file, &other)?),
+            None => Ok(false),
+        }
     }
 
     /// Are seals of this record beside the file, too? Then the ones in the place are a copy, and no
     /// log left them.
     fn has_own_seals(&self, host: &Host, path: &Path) -> bool {
+        let Known::Seals(own) = &self.lines else {
+            return false;
+        };
         let bytes = read_seal_file(host, &seal_path(path)).ok().flatten();
         let seals = bytes.and_then(|bytes| observed::parse(&bytes).ok());
-        self.record.is_some() && seals.map(|seals| seals.record) == self.record
+        seals.is_some_and(|seals| seals.record == own.record)
     }
 
     fn has_first_lines_only(&self) -> bool {
-        self.leaves.len() <= FIRST_LINES
+        let known = match &self.lines {
+            Known::Seals(seals) => seals.leaves.len(),
+            Known::First(lines, _) => lines.len(),
+        };
+        known <= FIRST_LINES
     }
 
     /// Is the file the log after a change, rather than another log? Then it begins with the first
     /// sealed line, or at least half of its lines are sealed ones. Lines that occur in any log do
-    /// not count.
-    fn was_changed_to(&self, file: &RegularFile) -> Result<bool, Error> {
-        if self.has_first_lines_only() {
-            return self.shares_first_lines(file);
-        }
-        let sealed: HashSet<&Digest> = self.leaves.iter().collect();
-        let leaves = leaves_of(file)?;
-        let known = leaves.iter().filter(|leaf| sealed.contains(*leaf)).count();
-        let blank = BLANK_LINES.map(leaf_hash);
-        let first = self.leaves.iter().find(|leaf| !blank.contains(leaf));
-        let begins = leaves.first() == first;
-        Ok(!leaves.is_empty() && (begins || known * 2 >= leaves.len()))
-    }
-
-    /// Are at least half of the lines of the file sealed ones, or half of the sealed ones in it, and at
-    /// least [`SHARED_LINES`] of them? A line that is repeated counts once: a new log may repeat one of
-    /// the moved log.
-    fn shares_lines(&self, file: &RegularFile) -> Result<bool, Error> {
-        let sealed: HashSet<&Digest> = self.leaves.iter().collect();
-        let leaves: HashSet<Digest> = leaves_of(file)?.into_iter().collect();
-        let known = leaves.iter().filter(|leaf| sealed.contains(*leaf)).count();
-        Ok(known >= SHARED_LINES && (known * 2 >= leaves.len() || known * 2 >= sealed.len()))
+    /// not count. The sealed lines are in the file at `moved`.
+    fn was_changed_to(&self, host: &Host, file: &RegularFile, moved: &Path) -> Result<bool, Error> {
+        let count = match &self.lines {
+            Known::Seals(seals) => seals.leaves.len(),
+            Known::First(lines, _) => lines.len(),
+        };
+        let sealed = lines_of(&open_regular(&*host.fs, moved)?, count)?;
+        let lines = lines_of(file, usize::MAX)?;
+        let begins = lines.first() == sealed.first();
+        let sealed: HashSet<&Digest> = sealed.iter().collect();
+        let known = lines.iter().filter(|line| sealed.contains(*line)).count();
+        Ok(!lines.is_empty() && (begins || known * 2 >= lines.len()))
     }
 
     /// Is a sealed line among the first lines of the file?
     fn shares_first_lines(&self, file: &RegularFile) -> Result<bool, Error> {
         let first = examine::naming_leaves(file)?;
-        Ok(first.iter().any(|leaf| self.leaves.contains(leaf)))
+        let is_sealed = |line: &Digest| match &self.lines {
+            Known::Seals(seals) => (0..FIRST_LINES).any(|at| seals.is_sealed(at, line)),
+            Known::First(lines, _) => lines.contains(line),
+        };
+        Ok(first.iter().any(is_sealed))
     }
 
     /// Does the file at `path` begin with all sealed lines?
     fn are_in(&self, host: &Host, path: &Path) -> Result<bool, Error> {
         let file = open_regular(&*host.fs, path)?;
-        if file.size() < self.size || !self.shares_first_lines(&file)? {
+        let seals = match &self.lines {
+            Known::Seals(seals) => Some(*seals),
+            Known::First(..) => None,
+        };
+        let is_redacted = seals.is_some_and(|seals| !seals.redactions.is_empty());
+        if !is_redacted && file.size() < self.size || !self.shares_first_lines(&file)? {
             return Ok(false);
+        }
+        // Redacted lines are shorter or longer than those that were sealed.
+        if is_redacted {
+            let scan = examine::read_log(&file, seals, false, &|_| {})?;
+            return Ok(scan.sealed_end.is_some());
         }
         let mut reader = LogReader::new(None, true);
         let (mut chunks, mut chunk) = (file.range(0, self.size), Vec::new());
@@ -180,7 +203,14 @@ impl<'a> SealedLines<'a> {
             }
             reader.push(&chunk);
         }
-        Ok(merkle::root(&reader.finish().new_leaves) == self.root)
+        let mut walk = match &self.lines {
+            Known::Seals(seals) => seals.walk(0),
+            Known::First(_, salts) => LeafWalk::new(salts.as_ref(), 0),
+        };
+        let lines = reader.finish().new_lines;
+        let leaves = lines.iter().map(|line| walk.next_leaf(line));
+        let leaves = leaves.collect::<Option<Vec<Digest>>>();
+        Ok(leaves.is_some_and(|leaves| merkle::root(&leaves) == self.root))
     }
 }
 
@@ -243,18 +273,30 @@ pub fn was_changed(host: &Host, log: &Path, moved: &Path) -> Result<bool, Error>
     let Ok(seals) = observed::parse(&bytes) else {
         return Ok(false);
     };
-    match SealedLines::of_seals(&seals) {
-        Some(sealed) => sealed.shares_lines(&open_regular(&*host.fs, log)?),
-        None => Ok(false),
+    if seals.last().is_none() {
+        return Ok(false);
     }
+    let sealed = lines_of(&open_regular(&*host.fs, moved)?, seals.leaves.len())?;
+    let lines = lines_of(&open_regular(&*host.fs, log)?, usize::MAX)?;
+    Ok(shares_lines(&sealed, &lines))
 }
 
-/// The leaves of the lines of a file, without lines that occur in any log.
-fn leaves_of(file: &RegularFile) -> Result<Vec<Digest>, Error> {
+/// Are at least half of these lines sealed ones, or half of the sealed ones among them, and at least
+/// [`SHARED_LINES`]? A line that is repeated counts once: a new log may repeat one of the moved log.
+fn shares_lines(sealed: &[Digest], lines: &[Digest]) -> bool {
+    let sealed: HashSet<&Digest> = sealed.iter().collect();
+    let lines: HashSet<&Digest> = lines.iter().collect();
+    let known = lines.intersection(&sealed).count();
+    known >= SHARED_LINES && (known * 2 >= lines.len() || known * 2 >= sealed.len())
+}
+
+/// The hashes of the first `count` lines of a file, without lines that occur in any log.
+fn lines_of(file: &RegularFile, count: usize) -> Result<Vec<Digest>, Error> {
     let blank = BLANK_LINES.map(leaf_hash);
-    let mut leaves = examine::read_log(file, None, true, &|_| {})?.new_leaves;
-    leaves.retain(|leaf| !blank.contains(leaf));
-    Ok(leaves)
+    let mut lines = examine::read_log(file, None, true, &|_| {})?.new_lines;
+    lines.truncate(count);
+    lines.retain(|line| !blank.contains(line));
+    Ok(lines)
 }
 
 /// The files near `log`, but not `log`: those of its folder first, then those in the folders there,

@@ -31,8 +31,11 @@ use threadseal_core::report::Verdict;
 use threadseal_formats::transcript::log::LogScan;
 use threadseal_formats::transcript::observed::{self, ObservedSeal, SealFile};
 
-/// Mode of a new seal file: it holds digests only, and travels with the log.
+/// Most of the mode of a new seal file: it travels with the log. Its salts let a guess of a line be
+/// tested, so who may not read the log may not read it.
 const SEAL_MODE: u32 = 0o644;
+/// The least of it.
+const OWN_MODE: u32 = 0o600;
 
 /// Largest seal file: all leaves in base64, and a seal for every line.
 pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
@@ -91,7 +94,7 @@ pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error
     }
     // A file without the header is no seal file, however large it is.
     let first = examine::first_line(&open_regular(&*host.fs, path)?)?.unwrap_or_default();
-    if observed::parse_header(&first).is_none() {
+    if observed::Header::parse(&first).is_none() {
         return Ok(Some(first));
     }
     crate::read::read_small(&*host.fs, path, MAX_SEAL_FILE_BYTES).map(Some)
@@ -211,19 +214,22 @@ impl Sealing<'_> {
         }
         refusal?;
         let scan = examine::read_log(&file, None, self.is_final, self.progress)?;
-        if scan.new_leaves.is_empty() {
+        if scan.new_lines.is_empty() {
             return Ok(Some(Sealed::Nothing));
         }
         let mut out = Vec::new();
         let key: PublicKey = *self.signer.public_key();
-        let mut seals = observed::begin(host.new_record()?, key, &mut out);
+        let (record, salts) = (host.new_record()?, host.new_salts()?);
+        let mut seals = observed::begin(record, key, Some(salts), &mut out);
         let seal = self.add(&mut seals, &scan, &mut out)?;
         // Locked until its head is known: the next writer continues a known record.
-        let locked = match Log::create(Arc::clone(&host.fs), path, SEAL_MODE, &out) {
+        let mode = host.fs.metadata(log).map_or(OWN_MODE, |found| found.mode);
+        let mode = SEAL_MODE & (mode | OWN_MODE);
+        let locked = match Log::create(Arc::clone(&host.fs), path, mode, &out) {
             Err(_) if host.fs.metadata(path).is_ok() => return Ok(None),
             created => created?,
         };
-        self.publish(&seal, &scan)?;
+        self.publish(&seals, &seal, &scan)?;
         drop(locked);
         Ok(Some(Sealed::Added(seal)))
     }
@@ -334,7 +340,7 @@ impl Sealing<'_> {
             };
         }
         let ends = self.is_final && seals.last().is_some_and(|last| !last.is_final);
-        if scan.new_leaves.is_empty() && !ends {
+        if scan.new_lines.is_empty() && !ends {
             self.publish_pending(&seals, &scan)?;
             note_new_place(host, &seals.record, log)?;
             return Ok(Some(Sealed::Unchanged));
@@ -349,7 +355,7 @@ impl Sealing<'_> {
         file.move_tail_aside(sealed_bytes)?;
         file.append(&out)?;
         file.sync()?;
-        self.publish(&seal, &scan)?;
+        self.publish(&seals, &seal, &scan)?;
         Ok(Some(Sealed::Added(seal)))
     }
 
@@ -372,14 +378,14 @@ impl Sealing<'_> {
         host.admit(
             (&seals.record, RecordKind::Observed),
             (last.head.seq, last.head.size),
-            &scan.first_leaves,
+            &scan.first_lines,
         )?;
         host.fs
             .open(path, Access::Append)
             .and_then(|file| file.sync_all())
             .and_then(|()| host.fs.sync_dir(directory_of(path)))
             .map_err(|error| failure("make durable", path, &error))?;
-        self.publish(last, scan)
+        self.publish(seals, last, scan)
     }
 
     fn moved(&self, seals: &SealFile) -> Result<Option<PathBuf>, Error> {
@@ -396,24 +402,26 @@ impl Sealing<'_> {
         scan: &LogScan,
         out: &mut Vec<u8>,
     ) -> Result<ObservedSeal, Error> {
-        let (leaves, whole, now) = (&scan.new_leaves, scan.whole_bytes, self.host.clock.now()?);
-        let number = (seals.seals.len() as u64, whole);
+        let (lines, now) = (&scan.new_lines, self.host.clock.now()?);
+        let size = sealed_size(seals, scan);
+        let number = (seals.seals.len() as u64, size);
         let record = (&seals.record, RecordKind::Observed);
-        self.host.admit(record, number, &scan.first_leaves)?;
-        check_size(seals.sealed_bytes, leaves.len())?;
-        seals.seal(leaves, whole, self.is_final, now, self.signer, out)
+        self.host.admit(record, number, &scan.first_lines)?;
+        check_size(seals.sealed_bytes, lines.len())?;
+        seals.seal(lines, size, self.is_final, now, self.signer, out)
     }
 
-    fn publish(&self, seal: &ObservedSeal, scan: &LogScan) -> Result<(), Error> {
+    fn publish(&self, seals: &SealFile, seal: &ObservedSeal, scan: &LogScan) -> Result<(), Error> {
         self.host.publish(&Published {
             head: seal.head,
             root: Some(seal.root),
+            salts: seals.salt_root(),
             key: Some(self.signer.public_key().key_id()),
             kind: RecordKind::Observed,
             is_final: seal.is_final,
             thread: None,
             path: Some(self.log),
-            aliases: &scan.first_leaves,
+            aliases: &scan.first_lines,
             durability: Durability::Durable,
         })
     }
@@ -471,6 +479,17 @@ fn note_place(host: &Host, record: &RecordId, log: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Bytes of the log up to the end of its whole lines. Redacted lines count with the length that was
+/// sealed.
+fn sealed_size(seals: &SealFile, scan: &LogScan) -> u64 {
+    match (seals.last(), scan.sealed_end) {
+        (Some(last), Some(end)) if scan.redacted > 0 => {
+            last.head.size + scan.whole_bytes.saturating_sub(end)
+        }
+        _ => scan.whole_bytes,
+    }
+}
+
 /// Refuses another seal in a seal file that would be too large to read with it.
 fn check_size(sealed_bytes: u64, leaves: usize) -> Result<(), Error> {
     let added = leaves
@@ -522,7 +541,7 @@ fn check_head(host: &Host, seals: &SealFile, path: &Path) -> Result<u64, Error> 
 
 fn check_lines(seals: &SealFile, scan: &LogScan, log: &Path) -> Result<(), Error> {
     let sealed = seals.last().map_or(0, |last| last.lines);
-    let ended = seals.last().is_some_and(|last| last.is_final) && !scan.new_leaves.is_empty();
+    let ended = seals.last().is_some_and(|last| last.is_final) && !scan.new_lines.is_empty();
     let what = match scan.difference {
         Some((line, _, _)) => format!("differs from its seals at line {line}"),
         None if scan.lines < sealed => {

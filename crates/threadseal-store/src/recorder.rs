@@ -577,6 +577,7 @@ impl Recorder {
         let done = self.host.publish(&Published {
             head,
             root: stated.map(|(root, _)| root),
+            salts: None,
             key: stated.map(|(_, key)| key),
             kind: RecordKind::Transcript,
             is_final: self.sealer.is_ended(),

@@ -161,6 +161,7 @@ pub fn publish(
     host.publish(&Published {
         head,
         root: None,
+        salts: None,
         key,
         kind: RecordKind::Scroll,
         is_final: false,

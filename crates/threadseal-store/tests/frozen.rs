@@ -278,6 +278,7 @@ fn store_heads(scene: &Scene, heads: Arc<dyn HeadStore>) {
             let published = Published {
                 head: head(record, seq),
                 root: (record == 1).then(|| Digest::of(b"root")),
+                salts: None,
                 key: Some(scene.native.public_key().key_id()),
                 kind,
                 is_final: seq == 1 && record == 2,

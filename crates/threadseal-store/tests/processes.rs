@@ -156,6 +156,7 @@ fn head_of(seq: u64) -> StoredHead {
             line: Digest::of(format!("{seq} by {}", std::process::id()).as_bytes()),
         },
         root: None,
+        salts: None,
         key: None,
         kind: RecordKind::Transcript,
         is_final: false,

@@ -355,6 +355,7 @@ mod tests {
                 line: Digest::of(b"line"),
             },
             root: None,
+            salts: None,
             key: None,
             kind: RecordKind::Observed,
             is_final: false,

@@ -456,6 +456,7 @@ mod tests {
                 line: Digest::of(b"{}"),
             },
             root: None,
+            salts: None,
             key: None,
             kind,
             is_final: false,

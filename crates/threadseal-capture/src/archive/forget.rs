@@ -299,6 +299,7 @@ impl Archive {
             self.root.join("lock"),
             self.tombstone_place(),
         ]);
+        needed.extend(self.fronts()?.into_iter().map(|(_, place)| place));
         for log in logs {
             needed.insert(self.journal_place(&log.name));
             needed.extend(chunks_of(log).map(|id| self.chunk_place(&id)));
@@ -383,7 +384,7 @@ impl Line {
 }
 
 /// The ids of the chunks that a log needs; tails are files of its own.
-fn chunks_of(log: &ArchivedLog) -> impl Iterator<Item = Digest> {
+pub(super) fn chunks_of(log: &ArchivedLog) -> impl Iterator<Item = Digest> {
     let streams = log
         .versions
         .iter()

@@ -3,7 +3,7 @@
 use super::forget::Forgotten;
 use super::{Archive, ArchivedLog, LogName, StreamKind};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::sys::path_text;
 
@@ -55,6 +55,17 @@ impl Archive {
             }
             self.check_log(log, &mut read, &mut result, progress)?;
         }
+        for (record, place) in self.fronts()? {
+            match self.front(&record) {
+                Err(error) if error.kind() == ErrorKind::External => return Err(error),
+                Err(error) => result.damage.push(Damage {
+                    log: None,
+                    why: why(&error, &place),
+                    place,
+                }),
+                Ok(_) => {}
+            }
+        }
         for line in self.tombstones()?.1 {
             result.damage.push(Damage {
                 log: None,
@@ -95,10 +106,7 @@ impl Archive {
                     }
                     Err(error) if error.kind() == ErrorKind::External => return Err(error),
                     Err(error) => {
-                        let text = error.to_string();
-                        let why = text.split_once(&format!("{}: ", place.display()));
-                        let why = why.map_or(text.as_str(), |(_, why)| why);
-                        let why = why.split("; hint").next().unwrap_or(why).to_owned();
+                        let why = why(&error, &place);
                         result.add(log, place, why);
                     }
                 }
@@ -106,6 +114,14 @@ impl Archive {
         }
         Ok(())
     }
+}
+
+/// The cause in an error about a file.
+fn why(error: &Error, place: &Path) -> String {
+    let text = error.to_string();
+    let why = text.split_once(&format!("{}: ", place.display()));
+    let why = why.map_or(text.as_str(), |(_, why)| why);
+    why.split("; hint").next().unwrap_or(why).to_owned()
 }
 
 impl FsckResult {

@@ -45,6 +45,8 @@ pub struct State {
     pub kept: Timestamp,
     /// The head that its last seal makes.
     pub head: Head,
+    /// Bytes of the log: not those that were sealed if lines were redacted.
+    pub log_size: u64,
     /// Bytes of the seal file.
     pub seal_size: u64,
 }
@@ -111,6 +113,8 @@ struct Line {
     parent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<String>,
 }
@@ -250,11 +254,59 @@ impl Journal {
             project: changed(&new.facts.project, &self.facts.project),
             parent: changed(&new.facts.parent, &self.facts.parent),
             growth: grows_anew.then(|| growth.to_owned()),
+            sealed: Some(new.head.size).filter(|size| *size != new.log.size),
             check: None,
         };
         let mut bytes = line.bytes(&self.last_line);
         bytes.push(b'\n');
         bytes
+    }
+
+    /// The lines of a journal in which `record` has no other state than `new`. That is in the place of
+    /// its last one, or at the end.
+    pub(super) fn only(
+        bytes: &[u8],
+        record: &RecordId,
+        new: &NewState<'_>,
+        at_end: bool,
+    ) -> Vec<u8> {
+        let (mut before, mut after, mut out) = (Self::default(), Self::default(), Vec::new());
+        let mut put = |state: &NewState<'_>| {
+            let line = after.line(state);
+            // A line that was just written is taken.
+            let _ = after.take(line.strip_suffix(b"\n").unwrap_or(&line));
+            out.extend(line);
+        };
+        let whole = || bytes.split_inclusive(|byte| *byte == b'\n');
+        let lines = whole().map_while(|line| line.strip_suffix(b"\n"));
+        let hex = format!("\"record\":\"{record}\"");
+        let is_own = |line: &[u8]| memchr::memmem::find(line, hex.as_bytes()).is_some();
+        let last = lines.clone().enumerate().filter(|(_, line)| is_own(line));
+        let last = last.map(|(number, _)| number).last().filter(|_| !at_end);
+        for (number, line) in lines.enumerate() {
+            if before.take(line).is_err() {
+                break;
+            }
+            let Some(version) = before.versions.last() else {
+                break;
+            };
+            let state = version.last();
+            if state.head.record != *record {
+                put(&NewState {
+                    kept: state.kept,
+                    head: state.head,
+                    log: &version.log,
+                    seal: &version.seal,
+                    facts: &before.facts,
+                });
+            } else if last == Some(number) {
+                put(new);
+            }
+        }
+        if last.is_none() {
+            put(new);
+        }
+        out
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
@@ -269,13 +321,14 @@ impl Journal {
         let head = Head {
             record: RecordId::parse_hex(&line.record).ok_or(misspelt)?,
             seq: line.seq,
-            size: line.log.size,
+            size: line.sealed.unwrap_or(line.log.size),
             line: Digest::parse_hex(&line.digest).ok_or(misspelt)?,
         };
         let state = State {
             number: line.state,
             kept: Timestamp::parse_epoch_text(&line.kept).ok_or(misspelt)?,
             head,
+            log_size: line.log.size,
             seal_size: line.seal.size,
         };
         let (log, seal) = self.last_streams();

@@ -7,13 +7,13 @@ use crate::session::{Growth, Part, SessionFile};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
-use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::record::Head;
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{self, DocumentKind, Options};
+use threadseal_formats::transcript::observed::{self, LeafWalk};
 use threadseal_store::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::{self, Access, append_all, directory_of, path_text};
@@ -93,6 +93,11 @@ impl Archive {
         }
         let folder = self.session_folder(&name.session);
         atomic::create_directories(self.fs(), &folder, PRIVATE_DIRECTORY)?;
+        if let Some(front) = self.front(&sealed.head.record)? {
+            return self
+                .add_redacted(&name, file, sealed, &front)
+                .map(Kept::Added);
+        }
         self.add(&name, &mut journal, file, sealed).map(Kept::Added)
     }
 
@@ -128,13 +133,10 @@ impl Archive {
         let sealed_before = grown.map_or(0, |last| last.seal.size);
         let keeps_tail = file.growth == Growth::Appends;
         let mut writing = Writing {
-            archive: self,
-            name,
-            folders: BTreeSet::new(),
             known: grown
                 .map(|last| last.seal.chunks.clone())
                 .unwrap_or_default(),
-            keeps_tail,
+            ..Writing::new(self, name, keeps_tail)
         };
         let (log, new_bytes) = match is_document {
             true => writing.document(sealed)?,
@@ -193,7 +195,7 @@ impl Archive {
     }
 }
 
-fn facts(file: &SessionFile, path: &Path) -> Facts {
+pub(super) fn facts(file: &SessionFile, path: &Path) -> Facts {
     Facts {
         source: Some(path_text(path)),
         project: file.project.clone(),
@@ -206,7 +208,7 @@ fn facts(file: &SessionFile, path: &Path) -> Facts {
 }
 
 /// Chunks on their way to the disk.
-struct Writing<'a> {
+pub(super) struct Writing<'a> {
     archive: &'a Archive,
     name: &'a LogName,
     /// The folders whose names must be durable.
@@ -216,7 +218,17 @@ struct Writing<'a> {
     keeps_tail: bool,
 }
 
-impl Writing<'_> {
+impl<'a> Writing<'a> {
+    pub(super) fn new(archive: &'a Archive, name: &'a LogName, keeps_tail: bool) -> Self {
+        Self {
+            archive,
+            name,
+            folders: BTreeSet::new(),
+            known: Vec::new(),
+            keeps_tail,
+        }
+    }
+
     /// The stream of the log, and the number of bytes that were read for it.
     fn log(
         &mut self,
@@ -289,7 +301,7 @@ impl Writing<'_> {
     }
 
     /// A stream of bytes in memory.
-    fn whole(&mut self, kind: StreamKind, bytes: &[u8]) -> Result<Stream, Error> {
+    pub(super) fn whole(&mut self, kind: StreamKind, bytes: &[u8]) -> Result<Stream, Error> {
         let mut stream = Stream {
             size: bytes.len() as u64,
             ..Stream::default()
@@ -345,7 +357,7 @@ impl Writing<'_> {
     }
 
     /// Makes all names durable.
-    fn settle(&self) -> Result<(), Error> {
+    pub(super) fn settle(&self) -> Result<(), Error> {
         for folder in &self.folders {
             let synced = self.archive.fs().sync_dir(folder);
             synced.map_err(|error| sys::failure("write", folder, &error))?;
@@ -354,7 +366,7 @@ impl Writing<'_> {
     }
 }
 
-fn changed(path: &Path) -> Error {
+pub(super) fn changed(path: &Path) -> Error {
     let (path, hint) = (path.display(), "hint: threadseal verify");
     let text = format!("{path} is not archived: it changed after it was sealed; {hint}");
     Error::new(ErrorKind::Refused, text)
@@ -363,6 +375,7 @@ fn changed(path: &Path) -> Error {
 /// Compares new lines of a log with the leaves that were sealed for them.
 struct Lines {
     leaves: std::vec::IntoIter<Digest>,
+    walk: LeafWalk,
     line: Vec<u8>,
     /// The earlier bytes ended in a line without LF, which was sealed.
     is_open: bool,
@@ -372,27 +385,26 @@ struct Lines {
 impl Lines {
     /// The leaves that the seal file has after its first `before` bytes.
     fn new(seals: &[u8], before: u64) -> Result<Self, Error> {
-        let start = usize::try_from(before).unwrap_or(usize::MAX);
-        let new = seals.get(start..).unwrap_or_default();
-        let mut leaves = Vec::new();
-        for line in new.split(|byte| *byte == b'\n') {
-            let Some(text) = line.strip_prefix(b"{\"leaves\":\"") else {
+        let unreadable = || Error::refused("the seal file has no leaves that can be read");
+        let front = observed::front(seals).ok_or_else(unreadable)?;
+        let before = usize::try_from(before).unwrap_or(usize::MAX);
+        let (mut leaves, mut at, mut earlier) = (Vec::new(), 0, 0);
+        for line in seals.split_inclusive(|byte| *byte == b'\n') {
+            let is_new = at >= before;
+            at += line.len();
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            if !line.starts_with(observed::LEAVES_START) {
                 continue;
-            };
-            let text = text
-                .strip_suffix(b"\"}")
-                .and_then(|text| std::str::from_utf8(text).ok());
-            let bytes = text.and_then(encoding::parse_base64);
-            let bytes = bytes.filter(|bytes| bytes.len() % 32 == 0);
-            let bytes = bytes
-                .ok_or_else(|| Error::refused("the seal file has no leaves that can be read"))?;
-            let hashes = bytes
-                .chunks_exact(32)
-                .filter_map(|hash| <[u8; 32]>::try_from(hash).ok());
-            leaves.extend(hashes.map(Digest::from_bytes));
+            }
+            let found = observed::parse_leaves(line).ok_or_else(unreadable)?;
+            match is_new {
+                true => leaves.extend(found),
+                false => earlier += found.len() as u64,
+            }
         }
         Ok(Self {
             leaves: leaves.into_iter(),
+            walk: LeafWalk::new(front.salts.as_ref(), earlier),
             line: Vec::new(),
             is_open: false,
             differ: false,
@@ -422,8 +434,8 @@ impl Lines {
     }
 
     fn end(&mut self) {
-        let leaf = leaf_hash(&self.line);
-        self.differ |= self.leaves.next() != Some(leaf);
+        let leaf = self.walk.next_leaf(&leaf_hash(&self.line));
+        self.differ |= leaf.is_none() || self.leaves.next() != leaf;
         self.line.clear();
     }
 

@@ -11,6 +11,7 @@
 //! | `keep` | what a new state adds |
 //! | `mount` | archived logs as files that a verifier reads |
 //! | `forget` | removal, tombstones, the quota |
+//! | `redact` | lines that are removed for good |
 //! | `fsck` | damage, by name |
 //!
 //! Invariants: a durable line of a journal names only what is durable; one writer at a time, under
@@ -22,6 +23,7 @@ mod fsck;
 mod journal;
 mod keep;
 mod mount;
+mod redact;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -33,6 +35,7 @@ pub use fsck::{Damage, FsckResult};
 pub use journal::{Facts, State, Version};
 pub use keep::{Kept, SealedLog};
 pub use mount::{ArchiveFs, Mounted};
+pub use redact::{Redacted, RedactedLines, Statement};
 
 use crate::Agent;
 use crate::session::{Part, SessionFile, SessionId};

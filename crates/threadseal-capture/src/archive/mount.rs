@@ -89,7 +89,7 @@ impl ArchiveFs {
             log: folder.join(file),
             seals: folder.join(seals),
         };
-        let sizes = [state.head.size, state.seal_size];
+        let sizes = [state.log_size, state.seal_size];
         let places = [&mounted.log, &mounted.seals];
         for ((kind, place), size) in StreamKind::ALL.into_iter().zip(places).zip(sizes) {
             let content = Content {

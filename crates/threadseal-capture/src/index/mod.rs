@@ -190,11 +190,20 @@ impl Index {
             done.removed += 1;
         }
         if done.removed > 0 {
-            // Else the words of removed turns stay in the table, and their text in free pages.
-            let sql = "INSERT INTO words(words) VALUES ('optimize'); VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
-            self.sql(self.connection.execute_batch(sql))?;
+            self.scrub()?;
         }
         Ok(done)
+    }
+
+    /// Removes what is left of removed texts: else their words stay in the table, and the texts in
+    /// free pages.
+    ///
+    /// # Errors
+    /// Kind `External` when SQLite fails.
+    pub fn scrub(&self) -> Result<(), Error> {
+        let sql =
+            "INSERT INTO words(words) VALUES ('optimize'); VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
+        self.sql(self.connection.execute_batch(sql))
     }
 
     /// All logs, by session, each session's own first.

@@ -59,6 +59,7 @@ mod real_runs;
 mod record;
 mod redact;
 mod redact_kept;
+mod redact_lines;
 mod rotation;
 mod run;
 mod sandbox;

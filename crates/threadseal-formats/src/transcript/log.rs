@@ -1,21 +1,44 @@
 //! Compares an observed log with its seals (`spec/transcript.md` §9), and finds its new lines.
 //!
 //! ```text
-//! log ─► LogReader ─ leaf of each line ─► equal to the sealed leaf?  first difference named
-//!                                   └──► beyond the seals: new leaves, for the next seal
+//! log ─► LogReader ─ hash of each line ─► its leaf is the sealed one?  first difference named
+//!                                   └──► beyond the seals: the hashes, for the next seal
 //! ```
 //! Invariants: lines are cut at LF only. Only an unended last line is parsed, to see whether it is
 //! whole. Memory is one line's digest state and the leaves.
 
-use super::observed::SealFile;
+use super::observed::{self, LeafWalk, SealFile};
 use threadseal_core::canon::json;
 use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_core::merkle::{leaf_hash, leaf_hasher};
 use threadseal_core::report::FindingCode;
 
 /// Leaves kept after the first difference, to distinguish a change from an insertion.
 const LOOK_AHEAD: usize = 256;
+
+/// The log `log` under the seal file `from`, as it is under `to`, which has more redactions.
+///
+/// # Errors
+/// Kind `Refused` when it does not hold under one of them.
+pub fn redacted(log: &[u8], from: &[u8], to: &[u8]) -> Result<Vec<u8>, Error> {
+    let (from, to) = (observed::sound(from)?, observed::sound(to)?);
+    let holds = |log: &[u8], seals: &SealFile| {
+        let mut reader = LogReader::new(Some(seals), true);
+        reader.push(log);
+        let found = reader.finish();
+        let is_whole = found.lines == seals.leaves.len() as u64;
+        (found.difference.is_none() && is_whole).then_some(found.unfinished)
+    };
+    let replaced = observed::replace_redacted(log, &to);
+    match (holds(log, &from), holds(&replaced, &to)) {
+        (Some(_), Some(0)) => Ok(replaced),
+        _ => Err(Error::refused(
+            "the log is not the one that was sealed; hint: threadseal verify",
+        )),
+    }
+}
 
 /// How a log differs from its seals at one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +51,8 @@ pub enum Difference {
     Deleted,
     /// The line was moved from another place.
     Moved,
+    /// Its salt was removed without a statement of a redaction.
+    Unsalted,
 }
 
 impl Difference {
@@ -37,6 +62,7 @@ impl Difference {
             Self::Inserted => FindingCode::LineInserted,
             Self::Deleted => FindingCode::LineDeleted,
             Self::Moved => FindingCode::LineMoved,
+            Self::Unsalted => FindingCode::SaltMissing,
         }
     }
 }
@@ -54,15 +80,22 @@ pub struct LogScan {
     pub sealed_end: Option<u64>,
     /// The first line, from 1, that differs, where it begins and ends, and how.
     pub difference: Option<(u64, [u64; 2], Difference)>,
-    /// Leaves of whole lines beyond the seals.
-    pub new_leaves: Vec<Digest>,
-    /// Leaves of the first lines: they identify the log when its seals are gone.
-    pub first_leaves: Vec<Digest>,
+    /// The [`leaf_hash`] of each whole line beyond the seals: its leaf, where lines have no salts.
+    pub new_lines: Vec<Digest>,
+    /// Those of the first lines: they identify the log when its seals are gone.
+    pub first_lines: Vec<Digest>,
+    /// Sealed lines in whose places are those of a redaction.
+    pub redacted: u64,
+    /// Sealed lines that were redacted, and are still there.
+    pub unfinished: u64,
 }
 
 /// Reads a log. Push the file in order, then call [`LogReader::finish`].
 pub struct LogReader<'a> {
+    seals: Option<&'a SealFile>,
     sealed: &'a [Digest],
+    /// The leaves of the next lines.
+    walk: Option<LeafWalk>,
     /// Is an unended last line taken as whole, whatever its content?
     is_final: bool,
     leaf: Hasher,
@@ -83,7 +116,9 @@ impl<'a> LogReader<'a> {
     /// A reader that compares the log with the seals of `file`, if there are any.
     pub fn new(file: Option<&'a SealFile>, is_final: bool) -> Self {
         Self {
+            seals: file,
             sealed: file.map_or(&[], |file| &file.leaves),
+            walk: file.map(|file| file.walk(0)),
             is_final: is_final
                 || file
                     .and_then(SealFile::last)
@@ -100,8 +135,10 @@ impl<'a> LogReader<'a> {
                 whole_bytes: 0,
                 sealed_end: None,
                 difference: None,
-                new_leaves: Vec::new(),
-                first_leaves: Vec::new(),
+                new_lines: Vec::new(),
+                first_lines: Vec::new(),
+                redacted: 0,
+                unfinished: 0,
             },
         }
     }
@@ -132,33 +169,41 @@ impl<'a> LogReader<'a> {
         }
     }
 
-    fn line(&mut self, leaf: Digest, at: [u64; 2]) {
+    /// Takes a line by its [`leaf_hash`].
+    fn line(&mut self, plain: Digest, at: [u64; 2]) {
         let index = self.out.lines;
         self.out.lines += 1;
         self.out.whole_bytes = at[1];
-        if self.out.first_leaves.len() < FIRST_LINES {
-            self.out.first_leaves.push(leaf);
+        if self.out.first_lines.len() < FIRST_LINES {
+            self.out.first_lines.push(plain);
         }
-        let sealed = usize::try_from(index)
-            .ok()
-            .and_then(|index| self.sealed.get(index));
         if self.first_difference.is_some() {
             if self.ahead.len() < LOOK_AHEAD {
-                self.ahead.push((leaf, at));
+                self.ahead.push((plain, at));
             }
             return;
         }
-        match sealed {
-            Some(sealed) if *sealed == leaf => {
-                if index + 1 == self.sealed.len() as u64 {
-                    self.out.sealed_end = Some(at[1]);
-                }
-            }
-            Some(_) => {
-                self.first_difference = Some(index);
-                self.ahead.push((leaf, at));
-            }
-            None => self.out.new_leaves.push(leaf),
+        let number = usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(sealed) = self.sealed.get(number) else {
+            self.out.new_lines.push(plain);
+            return;
+        };
+        let leaf = self.walk.as_mut().and_then(|walk| walk.next_leaf(&plain));
+        if leaf == Some(*sealed) {
+            let seals = self.seals.filter(|seals| seals.is_redacted(index + 1));
+            self.out.unfinished += u64::from(seals.is_some());
+        } else if self
+            .seals
+            .is_some_and(|seals| seals.is_replaced(number, &plain))
+        {
+            self.out.redacted += 1;
+        } else {
+            self.first_difference = Some(index);
+            self.ahead.push((plain, at));
+            return;
+        }
+        if index + 1 == self.sealed.len() as u64 {
+            self.out.sealed_end = Some(at[1]);
         }
     }
 
@@ -192,27 +237,30 @@ impl<'a> LogReader<'a> {
     /// Takes the edit after which most of the following lines are the sealed ones again.
     fn explain(&self, index: u64) -> Difference {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let expected = self.sealed.get(index..).unwrap_or_default();
-        let expected = &expected[..expected.len().min(LOOK_AHEAD)];
-        let found: Vec<Digest> = self.ahead.iter().map(|(leaf, _)| *leaf).collect();
-        let (Some((old, expected_after)), Some((new, found_after))) =
-            (expected.split_first(), found.split_first())
-        else {
+        let end = self.sealed.len().min(index.saturating_add(LOOK_AHEAD));
+        let found: Vec<Digest> = self.ahead.iter().map(|(plain, _)| *plain).collect();
+        let (Some(seals), Some((new, found_after))) = (self.seals, found.split_first()) else {
             return Difference::Changed;
         };
-        let explained = |expected: &[Digest], found: &[Digest]| {
+        let has_salt = seals.walk(index).next_leaf(new).is_some();
+        if !has_salt && !seals.is_redacted(index as u64 + 1) {
+            return Difference::Unsalted;
+        }
+        let is_old = |plain: &Digest| seals.is_sealed(index, plain);
+        let is_new_expected = || (index + 1..end).any(|number| seals.is_sealed(number, new));
+        // From this sealed line on, how many of these lines are the sealed ones?
+        let explained = |from: usize, found: &[Digest]| {
+            let expected = (from..end).zip(found);
             let same = expected
-                .iter()
-                .zip(found)
-                .take_while(|(a, b)| a == b)
+                .take_while(|(number, plain)| seals.is_sealed(*number, plain))
                 .count();
             let cut = self.ahead.len() == LOOK_AHEAD && same == found.len();
-            (same == expected.len() || cut).then_some(same)
+            (same == end.saturating_sub(from) || cut).then_some(same)
         };
         let edits = [
-            (explained(expected_after, &found), Difference::Deleted),
-            (explained(expected, found_after), Difference::Inserted),
-            (explained(expected_after, found_after), Difference::Changed),
+            (explained(index + 1, &found), Difference::Deleted),
+            (explained(index, found_after), Difference::Inserted),
+            (explained(index + 1, found_after), Difference::Changed),
         ];
         let best = edits
             .into_iter()
@@ -221,12 +269,12 @@ impl<'a> LogReader<'a> {
             // There are as many lines as were sealed, and the missing one comes later: it was
             // moved.
             Some((_, Difference::Deleted))
-                if self.out.lines >= self.sealed.len() as u64 && found_after.contains(old) =>
+                if self.out.lines >= self.sealed.len() as u64 && found_after.iter().any(is_old) =>
             {
                 Difference::Moved
             }
             Some((_, edit)) => edit,
-            None if expected_after.contains(new) && found_after.contains(old) => Difference::Moved,
+            None if is_new_expected() && found_after.iter().any(is_old) => Difference::Moved,
             None => Difference::Changed,
         }
     }

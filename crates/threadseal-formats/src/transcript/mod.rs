@@ -6,7 +6,7 @@
 //! bodies                                                     values stored beside the record
 //! write                                                      Sealer: events and seals out
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
-//! observed ─ log ─ observe                                   detached seals of foreign logs
+//! seal_front ─ observed ─ log ─ observe                      detached seals of foreign logs
 //! rye ─ rye_compat                                           Rye's format, Rye's own answer
 //! copy                                                       a record with lines left out
 //! turn_proof                                                 proofs that show one turn alone
@@ -36,6 +36,7 @@ mod key_succession;
 mod prefix;
 mod scan;
 mod seal;
+mod seal_front;
 mod sealing_keys;
 mod statement;
 mod verify;

@@ -4,6 +4,7 @@ use super::log::LogScan;
 use super::observed::{ObservedSeal, SealFile};
 use super::verify::VerifyOptions;
 use threadseal_core::key::KeyUsage;
+use threadseal_core::limits::MAX_FINDINGS;
 use threadseal_core::report::heads::{self, End, HeadMatch};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
@@ -38,6 +39,7 @@ pub fn report(
         }
     }
     let trusted = check_trust(&mut report, file, options);
+    note_redactions(&mut report, file, log);
     if let Some(last) = file.last() {
         check_lines(&mut report, file, last, log);
         check_heads(&mut report, file, last, expect);
@@ -94,6 +96,37 @@ fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>
     vouched
 }
 
+/// Names the redactions that the seal file states.
+fn note_redactions(report: &mut Report, file: &SealFile, log: &LogScan) {
+    for redaction in &file.redactions {
+        let runs: Vec<String> = redaction
+            .runs
+            .iter()
+            .take(MAX_FINDINGS)
+            .map(|(first, count)| match count {
+                1 => first.to_string(),
+                _ => format!("{first}-{}", first + count - 1),
+            })
+            .collect();
+        let more = match redaction.runs.len().checked_sub(MAX_FINDINGS) {
+            Some(more) if more > 0 => format!(" and {more} more runs"),
+            _ => String::new(),
+        };
+        let (by, why, at) = (&redaction.by, &redaction.why, redaction.time);
+        let (lines, at) = (runs.join(", "), at.to_iso_seconds());
+        let text = format!("lines {lines}{more} redacted by {by:?} at {at}: {why:?}");
+        let first = redaction.runs.first().map_or(1, |(first, _)| *first);
+        report.find(Finding::note(FindingCode::Redacted, text).at_line(first));
+    }
+    if log.unfinished > 0 {
+        let text = format!(
+            "{} redacted lines are still in the log; hint: redact them again",
+            log.unfinished
+        );
+        report.find(Finding::warning(FindingCode::RedactionUnfinished, text));
+    }
+}
+
 fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan) {
     if let Some((line, at, difference)) = log.difference {
         let text = match difference {
@@ -101,6 +134,9 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
             super::log::Difference::Inserted => "the line was inserted between sealed lines",
             super::log::Difference::Deleted => "the line that was sealed here is gone",
             super::log::Difference::Moved => "the line was moved here from another place",
+            super::log::Difference::Unsalted => {
+                "the salt of the line is gone, and no statement of a redaction names the line"
+            }
         };
         let finding = Finding::error(difference.code(), text).at_line(line);
         report.downgrade(Verdict::Tampered, finding.at_bytes(at[0], at[1]));
@@ -123,8 +159,10 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
 }
 
 fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
-    // The last sealed line may have got its LF since; nothing else may differ in length.
-    if end != last.head.size && (last.is_final || end != last.head.size + 1) {
+    // The last sealed line may have got its LF since; nothing else may differ in length. The lengths
+    // of redacted lines are not known.
+    let differs = end != last.head.size && (last.is_final || end != last.head.size + 1);
+    if differs && log.redacted == 0 {
         let text = "the sealed lines do not have the sealed length";
         report.downgrade(
             Verdict::Tampered,

@@ -6,16 +6,19 @@
 //! label <text> LF                   the turn, in its maker's words: nothing proves them
 //! header <line 1 of the seal file> LF
 //! seal <line of a seal> LF
-//! alone <number> … LF               lines that are not shown, whose own hash is in this file
+//! alone <number> … LF               lines that are not shown, whose own hash is in this file; where
+//!                                   the header has format 2 instead: shows <number of lines> LF
 //! run <first> <count> LF            for each run of lines, in order …
 //! line <base64> LF                  … its lines,
+//! salt <hex> LF                     … the salt after each line, where the header has format 2,
 //! hash <base64> LF                  … and a range proof of them in the seal's tree
 //! ```
-//! One proof has one text. A seal states that these bytes existed, not who wrote them. Hashes of
-//! lines have no salt: a reader who guesses all of a line under `alone` can confirm the guess.
+//! One proof has one text. A seal states that these bytes existed, not who wrote them. In format 1
+//! hashes of lines have no salt: a reader who guesses all of a line under `alone` can confirm the
+//! guess. In format 2 nothing can be guessed.
 
 use super::VerifyOptions;
-use super::observed::{self, ObservedSeal, SealFile, seal_alone};
+use super::observed::{self, Header, ObservedSeal, SealFile, seal_alone};
 use std::collections::BTreeSet;
 use std::fmt;
 use threadseal_core::digest::Digest;
@@ -28,6 +31,7 @@ use threadseal_core::record::parse_decimal;
 use threadseal_core::report::{
     CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Stats, Verdict,
 };
+use threadseal_core::salts::Secret;
 use threadseal_core::trust::{Purpose, ScopeFormat};
 
 /// The first line of a file.
@@ -52,6 +56,8 @@ struct Run {
     /// The number of the first line, from 1.
     first: u64,
     lines: Vec<Vec<u8>>,
+    /// The salt of each line; none in format 1.
+    salts: Vec<Secret>,
     proof: RangeProof,
 }
 
@@ -100,30 +106,27 @@ impl ObservedProof {
             let range = |number: u64| usize::try_from(number - 1).unwrap_or(usize::MAX);
             let proof = RangeProof::make(&file.leaves, range(first), range(end));
             let proof = proof.map_err(|_| Error::invalid(format!("line {first} is not sealed")))?;
-            let mut lines = Vec::new();
-            for number in first..end {
-                let bytes = line(number)?;
-                if file.leaves.get(range(number)) != Some(&leaf_hash(&bytes)) {
-                    let text = format!("line {number} is not the one that was sealed");
-                    return Err(Error::refused(text));
-                }
-                lines.push(bytes);
-            }
-            runs.push(Run {
+            let mut run = Run {
                 first,
-                lines,
+                lines: Vec::new(),
+                salts: Vec::new(),
                 proof,
-            });
+            };
+            for number in first..end {
+                run.add(&file, number, line(number)?)?;
+            }
+            runs.push(run);
         }
         if runs.is_empty() {
             return Err(Error::invalid("the turn has no line of its own to prove"));
         }
         let size = file.leaves.len() as u64;
+        let alone = alone(file.salts().is_some(), &runs, size);
         let proof = Self {
             label: label.to_owned(),
             header,
             seal,
-            alone: alone(&runs, size),
+            alone,
             runs,
         };
         if proof.to_string().len() > MAX_TURN_PROOF_BYTES {
@@ -160,7 +163,13 @@ impl ObservedProof {
         let label = lines.next()?.strip_prefix("label ")?;
         let header = lines.next()?.strip_prefix("header ")?;
         let seal = lines.next()?.strip_prefix("seal ")?;
-        let alone = lines.next()?.strip_prefix("alone")?;
+        let is_salted = is_salted(header);
+        let next = lines.next()?;
+        // The number of lines is compared when the text is written again.
+        let alone = match is_salted {
+            true => next.strip_prefix("shows ").map(|_| "")?,
+            false => next.strip_prefix("alone")?,
+        };
         let alone = alone.split(' ').skip(1).map(parse_decimal);
         let mut proof = Self {
             label: label.to_owned(),
@@ -177,11 +186,14 @@ impl ObservedProof {
             if count > MAX_TURN_PROOF_LINES || shown == 0 {
                 return None;
             }
-            let mut own = Vec::new();
+            let (mut own, mut salts) = (Vec::new(), Vec::new());
             for _ in 0..shown {
                 let line = lines.next()?.strip_prefix("line")?;
                 let line = line.strip_prefix(' ').unwrap_or(line);
                 own.push(encoding::parse_base64(line)?);
+                if is_salted {
+                    salts.push(Secret::parse_hex(lines.next()?.strip_prefix("salt ")?)?);
+                }
             }
             let mut hashes = Vec::new();
             while let Some(hash) = lines.next_if(|line| line.starts_with("hash ")) {
@@ -191,6 +203,7 @@ impl ObservedProof {
             proof.runs.push(Run {
                 first: parse_decimal(first).filter(|first| *first > 0)?,
                 lines: own,
+                salts,
                 proof: RangeProof::from_hashes(hashes).ok()?,
             });
         }
@@ -266,35 +279,63 @@ impl ObservedProof {
 
     /// All checks but trust.
     fn look(&self, report: &mut Report) -> Option<(ObservedSeal, PublicKey)> {
-        let Some((seal, key)) = seal_alone(self.header.as_bytes(), self.seal.as_bytes()) else {
+        let Some((seal, header)) = seal_alone(self.header.as_bytes(), self.seal.as_bytes()) else {
             let text = "the signature of the seal does not verify under the key of the header";
             let finding = Finding::error(FindingCode::SignatureBad, text);
             report.downgrade(Verdict::Forged, finding);
             return None;
         };
         report.check(CheckName::Signatures, CheckResult::Pass, None);
-        let is_sealed = |run: &Run| {
-            let leaves: Vec<Digest> = run.lines.iter().map(|line| leaf_hash(line)).collect();
-            run.proof.root(&leaves, run.first - 1, seal.lines) == Ok(seal.root)
-        };
+        let is_sealed =
+            |run: &Run| run.proof.root(&run.leaves(), run.first - 1, seal.lines) == Ok(seal.root);
         if !self.runs.iter().all(is_sealed) {
             let text = "these are not the lines that were sealed in this place";
             let finding = Finding::error(FindingCode::ContentChanged, text);
             report.downgrade(Verdict::Tampered, finding);
             return None;
         }
-        if self.alone != alone(&self.runs, seal.lines) {
+        if self.alone != alone(header.is_salted(), &self.runs, seal.lines) {
             let text = "the proof does not name the lines that a reader could guess";
             let finding = Finding::error(FindingCode::ProofMalformed, text);
             report.downgrade(Verdict::Malformed, finding);
             return None;
         }
         report.check(CheckName::Inclusion, CheckResult::Pass, None);
-        Some((seal, key))
+        Some((seal, header.key))
     }
 }
 
 impl Run {
+    /// Adds line `number` with its salt.
+    fn add(&mut self, file: &SealFile, number: u64, bytes: Vec<u8>) -> Result<(), Error> {
+        let index = usize::try_from(number - 1).unwrap_or(usize::MAX);
+        let plain = leaf_hash(&bytes);
+        if file.is_replaced(index, &plain) {
+            return Err(Error::refused(format!("line {number} was redacted")));
+        }
+        let leaf = file.walk(index).next_leaf(&plain);
+        if leaf.is_none() || file.leaves.get(index) != leaf.as_ref() {
+            let text = format!("line {number} is not the one that was sealed");
+            return Err(Error::refused(text));
+        }
+        self.lines.push(bytes);
+        let salt = file.salts().and_then(|salts| salts.salt(number - 1));
+        self.salts.extend(salt);
+        Ok(())
+    }
+
+    /// The leaves of its lines.
+    fn leaves(&self) -> Vec<Digest> {
+        let plain = self.lines.iter().map(|line| leaf_hash(line));
+        match self.salts.is_empty() {
+            true => plain.collect(),
+            false => plain
+                .zip(&self.salts)
+                .map(|(plain, salt)| salt.leaf(&plain))
+                .collect(),
+        }
+    }
+
     /// The number after its last line.
     fn end(&self) -> Option<u64> {
         self.first.checked_add(self.lines.len() as u64)
@@ -305,15 +346,25 @@ impl fmt::Display for ObservedProof {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{FIRST_LINE}\nlabel {}", self.label)?;
         writeln!(out, "header {}\nseal {}", self.header, self.seal)?;
-        out.write_str("alone")?;
+        match is_salted(&self.header) {
+            true => {
+                let shown: usize = self.runs.iter().map(|run| run.lines.len()).sum();
+                write!(out, "shows {shown}")?;
+            }
+            false => out.write_str("alone")?,
+        }
         for number in &self.alone {
             write!(out, " {number}")?;
         }
         out.write_str("\n")?;
         for run in &self.runs {
             writeln!(out, "run {} {}", run.first, run.lines.len())?;
+            let mut salts = run.salts.iter();
             for line in &run.lines {
                 writeln!(out, "line {}", encoding::base64(line))?;
+                if let Some(salt) = salts.next() {
+                    writeln!(out, "salt {}", salt.to_hex())?;
+                }
             }
             for hash in run.proof.hashes() {
                 writeln!(out, "hash {}", encoding::base64(hash.as_bytes()))?;
@@ -344,6 +395,11 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedLines {
     checked
 }
 
+/// Is this the header of a seal file whose lines have salts?
+fn is_salted(header: &str) -> bool {
+    Header::parse(header.as_bytes()).is_some_and(|header| header.is_salted())
+}
+
 /// The header, and the line of the last seal.
 fn own_lines(seals: &[u8], file: &SealFile) -> Result<(String, String), Error> {
     let none = || Error::invalid("the log has no seal");
@@ -371,9 +427,13 @@ fn ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// The numbers of the lines that are not shown and whose own hash is in a range proof.
-fn alone(runs: &[Run], size: u64) -> Vec<u64> {
+/// The numbers of the lines that are not shown, and whose own hash is in a range proof and can be
+/// guessed: it has no salt.
+fn alone(is_salted: bool, runs: &[Run], size: u64) -> Vec<u64> {
     let mut alone = BTreeSet::new();
+    if is_salted {
+        return Vec::new();
+    }
     for run in runs {
         let shown = (run.first - 1, run.end().map_or(size, |end| end - 1));
         subtrees(0, size, shown, &mut alone);
@@ -419,11 +479,15 @@ mod tests {
         LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed)
     }
 
-    fn seals(lines: u64) -> Vec<u8> {
+    /// No salts, and those of one record.
+    const FORMATS: [Option<Secret>; 2] = [None, Some(Secret::from_bytes([4; 16]))];
+
+    fn seals(lines: u64, root: Option<Secret>) -> Vec<u8> {
         let (signer, mut out) = (signer(), Vec::new());
         let mut file = begin(
             RecordId::from_bytes([8; 32]),
             *signer.public_key(),
+            root,
             &mut out,
         );
         let leaves: Vec<Digest> = (1..=lines).map(|number| leaf_hash(&line(number))).collect();
@@ -433,9 +497,9 @@ mod tests {
         out
     }
 
-    fn proof(lines: u64, numbers: &[u64]) -> ObservedProof {
+    fn proof(lines: u64, numbers: &[u64], root: Option<Secret>) -> ObservedProof {
         let numbers = numbers.iter().copied().collect();
-        ObservedProof::make("claude-code:s#1", &seals(lines), &numbers, |number| {
+        ObservedProof::make("claude-code:s#1", &seals(lines, root), &numbers, |number| {
             Ok(line(number))
         })
         .unwrap()
@@ -464,20 +528,19 @@ mod tests {
                 (1..=lines).collect(),
                 (1..=lines).step_by(2).collect(),
             ] {
-                let text = proof(lines, &numbers).to_string();
-                let found = checked(text.as_bytes());
-                assert_eq!(found.report.verdict, Verdict::Verified, "{text}");
-                let mut shown: Vec<u64> = found.lines.iter().map(|(number, _)| *number).collect();
-                shown.dedup();
-                let mut asked = numbers.clone();
-                asked.dedup();
-                assert_eq!(shown, asked);
-                assert!(
-                    found
-                        .lines
-                        .iter()
-                        .all(|(number, bytes)| *bytes == line(*number))
-                );
+                for root in FORMATS {
+                    let text = proof(lines, &numbers, root).to_string();
+                    let found = checked(text.as_bytes());
+                    assert_eq!(found.report.verdict, Verdict::Verified, "{text}");
+                    let shown = found.lines.iter().map(|(number, _)| *number);
+                    let mut shown: Vec<u64> = shown.collect();
+                    shown.dedup();
+                    let mut asked = numbers.clone();
+                    asked.dedup();
+                    assert_eq!(shown, asked);
+                    let is_own = |(number, bytes): &(u64, Vec<u8>)| *bytes == line(*number);
+                    assert!(found.lines.iter().all(is_own));
+                }
             }
         }
     }
@@ -485,26 +548,54 @@ mod tests {
     // T-ARC-20
     #[test]
     fn every_changed_byte_of_a_proof_is_noticed_and_none_is_verified() {
-        let text = proof(11, &[3, 4, 7]).to_string();
-        let good = checked(text.as_bytes());
-        for at in 0..text.len() {
-            for change in [1, 2, 32] {
-                let mut changed = text.clone().into_bytes();
-                changed[at] ^= change;
-                let found = checked(&changed);
-                let is_label = found.label.is_some() && found.label != good.label;
-                assert!(
-                    found.report.verdict != Verdict::Verified || is_label,
-                    "byte {at}"
+        for root in FORMATS {
+            let text = proof(11, &[3, 4, 7], root).to_string();
+            let good = checked(text.as_bytes());
+            for at in 0..text.len() {
+                for change in [1, 2, 32] {
+                    let mut changed = text.clone().into_bytes();
+                    changed[at] ^= change;
+                    let found = checked(&changed);
+                    let is_label = found.label.is_some() && found.label != good.label;
+                    assert!(
+                        found.report.verdict != Verdict::Verified || is_label,
+                        "byte {at}"
+                    );
+                }
+            }
+            for end in 0..text.len() {
+                assert_ne!(
+                    checked(&text.as_bytes()[..end]).report.verdict,
+                    Verdict::Verified
                 );
             }
         }
-        for end in 0..text.len() {
-            assert_ne!(
-                checked(&text.as_bytes()[..end]).report.verdict,
-                Verdict::Verified
-            );
+    }
+
+    // T-OBS-42
+    #[test]
+    fn a_proof_of_salted_lines_lets_no_other_line_be_guessed() {
+        let root = FORMATS[1];
+        let file = observed::parse(&seals(11, root)).unwrap();
+        for first in 1..=11 {
+            let made = proof(11, &[first], root);
+            assert_eq!(made.alone(), [0_u64; 0]);
+            let text = made.to_string();
+            for number in (1..=11).filter(|number| *number != first) {
+                // A reader who guesses the whole line cannot compute its hash: the salt is not there.
+                let plain = encoding::base64(leaf_hash(&line(number)).as_bytes());
+                let salt = file.salts().unwrap().salt(number - 1).unwrap().to_hex();
+                assert!(!text.contains(&plain) && !text.contains(&salt));
+            }
         }
+        let other = Some(Secret::from_bytes([5; 16]));
+        let (own, foreign) = (proof(11, &[3], root), proof(11, &[3], other));
+        let swapped = ObservedProof {
+            runs: foreign.runs,
+            ..own
+        };
+        let found = checked(swapped.to_string().as_bytes());
+        assert_eq!(found.report.verdict, Verdict::Tampered);
     }
 
     // T-ARC-21
@@ -512,7 +603,7 @@ mod tests {
     fn a_proof_shows_no_other_line_and_names_each_that_could_be_guessed() {
         for size in 1..=20_u64 {
             for first in 1..=size {
-                let made = proof(size, &[first]);
+                let made = proof(size, &[first], None);
                 let text = made.to_string();
                 let hashes: Vec<&str> = text
                     .lines()
@@ -529,7 +620,7 @@ mod tests {
                 }
             }
         }
-        let mut hiding = proof(11, &[3]);
+        let mut hiding = proof(11, &[3], None);
         assert_eq!(hiding.alone, [4]);
         hiding.alone.clear();
         assert_eq!(
@@ -541,16 +632,27 @@ mod tests {
     #[test]
     fn a_line_that_is_not_the_sealed_one_is_not_proved() {
         let numbers = BTreeSet::from([2]);
-        let refused = ObservedProof::make("l", &seals(5), &numbers, |_| Ok(line(3))).unwrap_err();
+        let refused =
+            ObservedProof::make("l", &seals(5, FORMATS[1]), &numbers, |_| Ok(line(3))).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused);
         let beyond = BTreeSet::from([9]);
-        assert!(ObservedProof::make("l", &seals(5), &beyond, |number| Ok(line(number))).is_err());
         assert!(
-            ObservedProof::make("l\nx", &seals(5), &numbers, |number| Ok(line(number))).is_err()
+            ObservedProof::make("l", &seals(5, FORMATS[1]), &beyond, |number| Ok(line(
+                number
+            )))
+            .is_err()
         );
         assert!(
-            ObservedProof::make("l", &seals(5), &BTreeSet::new(), |number| Ok(line(number)))
-                .is_err()
+            ObservedProof::make("l\nx", &seals(5, FORMATS[1]), &numbers, |number| Ok(line(
+                number
+            )))
+            .is_err()
+        );
+        assert!(
+            ObservedProof::make("l", &seals(5, FORMATS[1]), &BTreeSet::new(), |number| Ok(
+                line(number)
+            ))
+            .is_err()
         );
     }
 }

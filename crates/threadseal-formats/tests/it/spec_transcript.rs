@@ -2,6 +2,7 @@
 
 use crate::scene::{self, *};
 use threadseal_core::merkle::leaf_hash;
+use threadseal_core::salts::Secret;
 use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
@@ -62,19 +63,46 @@ fn the_note_of_the_final_seal_is_the_example() {
     assert_eq!(example("native-note"), note);
 }
 
+const ROOT: Secret = Secret::from_bytes([4; 16]);
+
 #[test]
 fn the_observed_log_and_its_seals_are_the_examples() {
     let observer = signer(3, KeyUsage::Observed);
     let log = example("observed-log");
     let leaves: Vec<Digest> = log.lines().map(|line| leaf_hash(line.as_bytes())).collect();
-    let mut out = Vec::new();
     let record = RecordId::from_bytes([8; 32]);
-    let mut seals = observed::begin(record, *observer.public_key(), &mut out);
     let (size, time) = (log.len() as u64, stamp(1).timestamp);
-    seals
-        .seal(&leaves, size, false, time, &observer, &mut out)
-        .unwrap();
-    assert_eq!(example("observed-seals"), String::from_utf8(out).unwrap());
+    for (root, name) in [(None, "observed-seals-1"), (Some(ROOT), "observed-seals")] {
+        let mut out = Vec::new();
+        let mut seals = observed::begin(record, *observer.public_key(), root, &mut out);
+        seals
+            .seal(&leaves, size, false, time, &observer, &mut out)
+            .unwrap();
+        assert_eq!(example(name), String::from_utf8(out).unwrap());
+    }
+}
+
+#[test]
+fn the_redacted_log_and_its_seals_are_the_examples() {
+    let observer = signer(3, KeyUsage::Observed);
+    let seals = example("observed-seals").into_bytes();
+    let read = observed::parse(&seals).unwrap();
+    let redaction = observed::Redaction {
+        head: read.last().unwrap().head,
+        runs: vec![(1, 1)],
+        time: stamp(2).timestamp,
+        by: "Ada".to_owned(),
+        why: "a name".to_owned(),
+    };
+    let redacted = observed::redact(&seals, &redaction, &observer).unwrap();
+    let front = observed::front(&redacted).unwrap().bytes;
+    let front = String::from_utf8(redacted[..front].to_vec()).unwrap();
+    assert_eq!(example("redacted-front"), front);
+    let log = example("observed-log");
+    let replaced = observed::replacement(1, &read.leaves[0]);
+    let replaced = String::from_utf8(replaced).unwrap();
+    let rest = log.split_once('\n').unwrap().1;
+    assert_eq!(example("redacted-log"), format!("{replaced}\n{rest}"));
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn know(scene: &Scene, path: &str, kind: DocumentKind, bytes: &[u8], more: u64, 
     let stored = StoredHead {
         head,
         root: None,
+        salts: None,
         key: None,
         kind: RecordKind::Document,
         is_final: false,

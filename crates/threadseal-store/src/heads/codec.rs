@@ -3,17 +3,18 @@
 //! ```text
 //! threadseal.head/1 <64 hex: SHA-256 of the second line without its LF> LF
 //! {"record":…,"seq":…,"size":…,"line":…,"kind":…,"final":…,"thread":…,"first_seen":…,
-//!  "updated":…,"path":…,"aliases":[…],"root":…,"key":…} LF      root and key where they are known
+//!  "updated":…,"path":…,"aliases":[…],"root":…,"salts":…,"key":…} LF   the last three where they are known
 //! ```
 //! Times are microseconds since 1970. The checksum finds damage, not intent: any writer here can
 //! also compute it. Therefore the directory belongs to its user alone.
 
-use super::{MAX_ALIASES, StoredHead};
+use super::{KnownSalts, MAX_ALIASES, StoredHead};
 use serde::{Deserialize, Serialize};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::KeyId;
 use threadseal_core::record::{Head, RecordId, RecordKind, ThreadId};
+use threadseal_core::salts::Secret;
 use threadseal_core::time::Timestamp;
 
 /// Largest head file in bytes: the longest thread id and path hint with every character escaped,
@@ -21,6 +22,8 @@ use threadseal_core::time::Timestamp;
 pub(crate) const MAX_HEAD_FILE_BYTES: usize = 64 << 10;
 
 const LABEL: &str = "threadseal.head/1";
+/// In the place of a secret.
+const REMOVED: &str = "removed";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,6 +42,8 @@ struct Form {
     aliases: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     root: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    salts: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
 }
@@ -61,6 +66,10 @@ pub(crate) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
         path: stored.path_hint.clone(),
         aliases: stored.aliases.iter().map(Digest::to_hex).collect(),
         root: stored.root.as_ref().map(Digest::to_hex),
+        salts: stored.salts.map(|salts| match salts {
+            KnownSalts::Of(root) => root.to_hex(),
+            KnownSalts::Removed => REMOVED.to_owned(),
+        }),
         key: stored.key.as_ref().map(KeyId::to_hex),
     };
     let json = serde_json::to_string(&form).map_err(|error| {
@@ -98,6 +107,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<StoredHead> {
         },
         root: match form.root {
             Some(hex) => Some(Digest::parse_hex(&hex)?),
+            None => None,
+        },
+        salts: match form.salts.as_deref() {
+            Some(REMOVED) => Some(KnownSalts::Removed),
+            Some(hex) => Some(KnownSalts::Of(Secret::parse_hex(hex)?)),
             None => None,
         },
         key: match form.key {

@@ -8,6 +8,7 @@ use threadseal_core::key::KeyId;
 use threadseal_core::limits::MAX_SAFE_INTEGER;
 use threadseal_core::record::{ExpectedHead, Head, RecordId, RecordKind, ThreadId};
 use threadseal_core::report::{Expectation, KnownFork};
+use threadseal_core::salts::Secret;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::LoggedHead;
 
@@ -28,6 +29,8 @@ pub struct StoredHead {
     pub head: Head,
     /// The root that it states, where its format has one and the store keeps it.
     pub root: Option<Digest>,
+    /// The secret of the salts of its lines, where it is an observed log that has them.
+    pub salts: Option<KnownSalts>,
     /// The key that signed it, where something was signed and the store keeps it.
     pub key: Option<KeyId>,
     /// The kind of the record.
@@ -50,6 +53,15 @@ pub struct StoredHead {
     pub logged: Option<LoggedAt>,
     /// Is this provably the newest head that this host ever knew? No store keeps it.
     pub vouches: bool,
+}
+
+/// The salts of an observed log, as a host knows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownSalts {
+    /// Those from this secret.
+    Of(Secret),
+    /// A line was redacted: this host knows the secret no longer, and does not learn it again.
+    Removed,
 }
 
 /// A head in the log of this host.
@@ -80,6 +92,7 @@ impl StoredHead {
         Self {
             head: logged.head,
             root: logged.root,
+            salts: None,
             key: logged.key,
             kind: logged.kind,
             is_final: false,

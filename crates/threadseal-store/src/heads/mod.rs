@@ -28,7 +28,7 @@ mod tests;
 
 pub use file::FileHeadStore;
 pub use head_store::{
-    Durability, HeadStore, LoggedAt, MAX_ALIASES, MAX_HEAD_NUMBER, MAX_PATH_HINT_BYTES,
+    Durability, HeadStore, KnownSalts, LoggedAt, MAX_ALIASES, MAX_HEAD_NUMBER, MAX_PATH_HINT_BYTES,
     MAX_RECORDS_PER_LINE, StoredHead, Swap,
 };
 pub(crate) use head_store::{admit, checked, succeed};

@@ -28,6 +28,7 @@ fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
             line: digest(&format!("seal {seq}")),
         },
         root: None,
+        salts: None,
         key: None,
         kind: RecordKind::Transcript,
         is_final: false,

@@ -395,6 +395,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         let new = StoredHead {
             head: Head { record, ..head },
             root: Some(all.digest()),
+            salts: None,
             key: signed.and_then(|last| Some(signer?.key_of(last)?.key_id())),
             kind: RecordKind::Ledger,
             is_final: false,

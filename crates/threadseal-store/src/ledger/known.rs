@@ -256,6 +256,7 @@ pub fn publish(
     host.publish(&Published {
         head,
         root: signatures,
+        salts: None,
         key,
         kind: RecordKind::Ledger,
         is_final: false,

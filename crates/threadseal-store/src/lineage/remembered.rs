@@ -189,6 +189,7 @@ impl RememberedStore {
         self.host.publish(&Published {
             head,
             root: None,
+            salts: None,
             key,
             kind: RecordKind::Lineage,
             is_final: false,

@@ -38,6 +38,7 @@ pub fn publish_last_seal(host: &Host, path: &Path, judge: &dyn Judge) -> Result<
     host.publish(&Published {
         head,
         root: stated.map(|(root, _)| root),
+        salts: None,
         key: stated.map(|(_, key)| key),
         kind: RecordKind::Transcript,
         is_final: sealer.is_ended(),

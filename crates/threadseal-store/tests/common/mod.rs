@@ -214,6 +214,7 @@ impl<'p> Sealer<'p> {
         let new = StoredHead {
             head,
             root: None,
+            salts: None,
             key: None,
             kind: RecordKind::Transcript,
             is_final: head.seq == LAST_SEAL,

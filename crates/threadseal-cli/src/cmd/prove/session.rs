@@ -7,14 +7,11 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::render::text;
-use crate::sessions::{Judge, Named, Sessions, Unlock};
+use crate::sessions::{Judge, Named, Sessions, Unlock, lines_of};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use threadseal_capture::archive::ArchiveFs;
 use threadseal_capture::session::Growth;
 use threadseal_capture::state::verifier_over;
-use threadseal_convert::{self as convert, Draft};
-use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_formats::transcript::observed_proof::ObservedProof;
@@ -107,33 +104,4 @@ pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut 
         ));
     }
     Ok(exit)
-}
-
-/// The numbers of the lines that a turn is made of.
-fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
-    let unmapped = || Failure::new("no mapping reads this log, so it has no turns");
-    let format = convert::detect(source).ok_or_else(unmapped)?;
-    let mapped = format.map(source)?;
-    let at = usize::try_from(turn).unwrap_or(usize::MAX);
-    let draft: Option<Draft> = mapped.drafts.iter().nth(at);
-    let draft = draft.ok_or_else(|| {
-        Failure::new(format!(
-            "there is no turn {turn}; there are {}, from 0",
-            mapped.drafts.len()
-        ))
-    })?;
-    let mut numbers = BTreeSet::new();
-    for message in draft
-        .messages
-        .iter()
-        .filter(|message| message.role == "source")
-    {
-        for item in message.content.as_array().unwrap_or_default() {
-            let lines = item.get("lines").and_then(Value::as_array);
-            let lines = lines.unwrap_or_default().iter();
-            numbers.extend(lines.filter_map(Value::as_u64));
-        }
-    }
-    numbers.remove(&0);
-    Ok(numbers)
 }

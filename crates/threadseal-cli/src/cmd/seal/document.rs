@@ -207,6 +207,7 @@ fn publish(
     Ok(sealing.host.publish(&Published {
         head,
         root: None,
+        salts: None,
         key,
         kind: RecordKind::Document,
         is_final: false,

@@ -178,6 +178,7 @@ fn publish(
         sealing.host.publish(&Published {
             head,
             root: None,
+            salts: None,
             key: Some(*key),
             kind: RecordKind::Transcript,
             is_final: false,

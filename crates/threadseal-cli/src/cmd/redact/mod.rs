@@ -1,11 +1,14 @@
-//! `redact RECORD`: deletes bodies of a native record for good; the record states the author, the
-//! time and the reason.
+//! `redact RECORD`: deletes bodies of a native record, or lines of an archived session, for good; the
+//! record states the author, the time and the reason.
 //!
 //! ```text
-//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head
+//! native record: lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head
 //!      ─► transcript.bodies without them
 //! ```
-//! Sealed bytes never change. So every earlier seal, proof and anchor remains valid.
+//! Sealed bytes never change. So every earlier seal, proof and anchor remains valid. `lines` redacts
+//! logs of other programs, whose seals are beside them.
+
+mod lines;
 
 use crate::context::Context;
 use crate::escaped_search::{says, staying};
@@ -51,18 +54,25 @@ const WHOSE_STAY: &str = "the sealed lines themselves";
 #[derive(Debug, Args)]
 pub(crate) struct RedactArgs {
     /// A native transcript with detached bodies, the folder of its thread, a thread of the project, or one in a database:
-    /// postgres://…#THREAD
+    /// postgres://…#THREAD; an archived session or SESSION#TURN; a log under seals beside it
     #[arg(value_name = "RECORD")]
     record: PathBuf,
-    /// Redact all bodies of this line; repeatable
+    /// Redact this line of a log, or all bodies of this line; repeatable
     #[arg(long = "line", value_name = "N")]
     lines: Vec<u64>,
-    /// Redact all bodies of this turn, from 1; repeatable
+    /// Redact all lines or bodies of this turn; repeatable. Native turns count from 1, those of
+    /// logs as `show` does
     #[arg(long = "turn", value_name = "N")]
     turns: Vec<u64>,
-    /// Redact all bodies whose texts contain this; repeatable
+    /// Redact all lines or bodies whose texts contain this; repeatable
     #[arg(long = "match", value_name = "TEXT")]
     texts: Vec<String>,
+    /// Redact all lines of a log in which a secret is found
+    #[arg(long)]
+    secrets: bool,
+    /// Write a redacted copy of a log and its seals into this folder; the log stays as it is
+    #[arg(long, value_name = "DIR", conflicts_with = "finish")]
+    output: Option<PathBuf>,
     /// Reason; sealed, and shown to every reader of the record
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"], value_parser = options::reason)]
     why: Option<String>,
@@ -74,7 +84,7 @@ pub(crate) struct RedactArgs {
     dry_run: bool,
     /// Complete a redaction that was interrupted after its seal; if it was interrupted before,
     /// redact again
-    #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "secrets", "dry_run"])]
     finish: bool,
     #[command(flatten)]
     signing: SigningArgs,
@@ -129,6 +139,14 @@ struct Redacted {
 
 /// Redacts the selected bodies.
 pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcome {
+    if let Some(log) = lines::log_of(args, context)? {
+        return lines::run(log, args, context, out);
+    }
+    if args.secrets || args.output.is_some() {
+        return Err(Failure::new(
+            "--secrets and --output are for logs of other programs; hint: --match, or threadseal transcript export --redact",
+        ));
+    }
     let chooses = !(args.lines.is_empty() && args.turns.is_empty() && args.texts.is_empty());
     if !chooses && !args.finish {
         return Err(Failure::new(
