@@ -460,22 +460,28 @@ impl Watch<'_> {
     }
 
     /// Notes that a file needs no work until it changes.
+    #[cfg(feature = "capture")]
     fn note_known(&mut self, path: &Path, stamp: Stamp) {
-        #[cfg(feature = "capture")]
         if let Some(known) = &mut self.known {
             known.note(&*self.sealer.host().fs, path, stamp);
         }
     }
 
+    #[cfg(not(feature = "capture"))]
+    fn note_known(&mut self, _path: &Path, _stamp: Stamp) {}
+
     /// Writes what needs no work, for the next start.
+    #[cfg(feature = "capture")]
     fn save_known(&mut self) {
-        #[cfg(feature = "capture")]
         if let Some(known) = &mut self.known
             && let Err(error) = known.save(&*self.sealer.host().fs)
         {
             complain(&error.to_string());
         }
     }
+
+    #[cfg(not(feature = "capture"))]
+    fn save_known(&mut self) {}
 
     /// The folders that are there; of each the files that are sealed, and those passed over.
     fn counted(&self) -> impl Iterator<Item = (&Folder, u64, u64)> {
