@@ -250,7 +250,6 @@ fn a_crash_at_any_call_of_a_redaction_is_completed_by_the_same_redaction() {
         }
         bench.redact(7).unwrap();
         bench.is_clean();
-        let log = bench.archive().logs().unwrap().remove(0);
         if bench.keep(LOG).unwrap() == Kept::Unchanged {
             assert_eq!(call % 2, 0, "the later state is there already");
         }
