@@ -253,7 +253,11 @@ impl Sealing<'_> {
         let record = &stripped.record;
         if let Some(left) = moved::left_seals(host, record, Some(&earlier), log)? {
             let there = seal_path(&left);
-            let lock = WriterLock::acquire_within(Arc::clone(&host.fs), &there, wait)?;
+            let lock = match WriterLock::acquire_within(Arc::clone(&host.fs), &there, wait) {
+                // Another process moved them before they were opened.
+                Err(_) if host.fs.metadata(&there).is_err() => return Ok(true),
+                lock => lock?,
+            };
             let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
             let seals = observed::parse(&bytes).ok();
             // Another process may have moved them before the lock was held.
