@@ -82,8 +82,12 @@ impl Watch<'_> {
         self.settle(path);
         let known = self.databases.entry(path.to_owned()).or_default();
         let changed = stamps.iter();
-        let changed =
-            changed.filter(|(session, stamp)| known.sessions.get(*session) != Some(*stamp));
+        // One that was refused is tried again, whatever the reason was.
+        let changed = changed.filter(|(session, stamp)| {
+            let about = database_seal::about(&path_text(path), session);
+            known.sessions.get(*session) != Some(*stamp)
+                || self.refused.contains_key(Path::new(&about))
+        });
         let changed: Vec<(String, String)> = changed
             .map(|(session, stamp)| (session.clone(), stamp.clone()))
             .collect();
