@@ -58,10 +58,12 @@ impl Archive {
         let _lock = self.enter()?;
         // Nothing else changes them now.
         let now = self.renewed()?;
-        match now.settings.on {
-            true => now.keep_within(file, sealed),
-            false => Ok(Kept::Off),
+        if !now.settings.on {
+            return Ok(Kept::Off);
         }
+        // Without the key nothing is begun.
+        now.secret()?;
+        now.keep_within(file, sealed)
     }
 
     fn keep_within(&self, file: &SessionFile, sealed: &SealedLog<'_>) -> Result<Kept, Error> {

@@ -187,7 +187,7 @@ fn salts_that_are_gone_doubled_changed_or_of_another_record_verify_nothing() {
     }
     // Right secrets of another level are as good as the root, but for one that has nothing above.
     let halves = Salts::whole(ROOT)
-        .without(&[1 << 31..(1 << 31) + 1])
+        .without(std::slice::from_ref(&(1 << 31..(1 << 31) + 1)))
         .unwrap();
     let mut punctured = lines;
     punctured[1] = format!("{}\n", salts_line(&halves)).into_bytes();
