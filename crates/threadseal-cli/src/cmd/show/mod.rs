@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     #[cfg(feature = "capture")]
     if context.fs.symlink_metadata(&args.path).is_err()
-        && let Some(name) = args.path.to_str().filter(|name| !name.contains(['/', '.']))
+        && let Some(name) = args.path.to_str().filter(|name| is_like_id(name))
     {
         return Err(sessions::none(name));
     }
@@ -98,6 +98,13 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         ));
     }
     Ok(Exit::Done)
+}
+
+/// Can it be the beginning of a session's id, and hardly the name of a file?
+#[cfg(feature = "capture")]
+fn is_like_id(name: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    name.chars().all(is_part) && name != "-"
 }
 
 fn is_asked(turn: Option<u64>, event: &Event) -> bool {
