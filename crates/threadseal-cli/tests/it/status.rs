@@ -98,7 +98,7 @@ fn a_watcher_meets_the_quota_of_the_archive() {
         ))
         .warns("exceeds its quota by");
     user.exits(3, "status")
-        .prints("watch: archive: the archive exceeds its quota by")
+        .prints("watch: the archive exceeds its quota by")
         .omits(&id(2));
     user.exits(0, "archive quota 0");
     user.put(&place(5), &turns(&id(5), 0, "list them"));
