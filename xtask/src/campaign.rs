@@ -250,6 +250,7 @@ mod tests {
             "sweep",
             "faults",
             "histories",
+            "kills",
             "migrate-sim",
             "fleet",
             "fuzz",
