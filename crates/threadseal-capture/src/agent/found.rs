@@ -13,7 +13,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use threadseal_store::read;
-use threadseal_store::sys::Fs;
+use threadseal_store::sys::{Fs, path_text};
 
 /// How long an agent may take to give its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
@@ -41,6 +41,12 @@ impl FoundAgent {
     /// How many logs its folders have.
     pub fn sessions(&self) -> usize {
         self.logs.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The folders of its logs, as text.
+    pub fn log_folders(&self) -> Vec<String> {
+        let folders = self.logs.iter();
+        folders.map(|(folder, _)| path_text(&folder.path)).collect()
     }
 
     /// Has this machine the program, or logs that it left?

@@ -190,11 +190,7 @@ fn agent(found: &FoundAgent, plan: &Plan) -> AgentOutput {
         version: found.version.clone(),
         program: found.program.as_deref().map(path_text),
         sessions: found.sessions(),
-        watched: found
-            .logs
-            .iter()
-            .map(|(folder, _)| path_text(&folder.path))
-            .collect(),
+        watched: found.log_folders(),
         hooks: plan.file(found.agent.name()).map(file),
     }
 }

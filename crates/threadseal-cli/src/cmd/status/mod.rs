@@ -257,11 +257,7 @@ pub(crate) fn output<'a>(
             .flat_map(|health| health.hooks.iter().map(|hook| hook.event.clone()))
             .collect(),
         sessions: found.sessions(),
-        watched: found
-            .logs
-            .iter()
-            .map(|(folder, _)| path_text(&folder.path))
-            .collect(),
+        watched: found.log_folders(),
     };
     StatusOutput {
         schema,

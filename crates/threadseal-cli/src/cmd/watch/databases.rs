@@ -154,15 +154,11 @@ impl Watch<'_> {
         path: &Path,
         session: &str,
     ) -> Result<database_seal::DatabaseSealed, String> {
-        let taking = Taking::default();
-        let sealed = database_seal::seal(
-            self.sealer.sessions(),
-            path,
-            session,
-            taking,
-            self.context(),
-        );
-        if let Ok(sealed) = sealed {
+        let seal = |watch: &Self| {
+            let sealer = watch.sealer.sessions();
+            database_seal::seal(sealer, path, session, Taking::default(), watch.context())
+        };
+        if let Ok(sealed) = seal(self) {
             return Ok(sealed);
         }
         // The home may have another log since (`log restart`).
@@ -171,14 +167,7 @@ impl Watch<'_> {
             .renew(&context)
             .map_err(|failure| failure.to_string())?;
         self.renewed = Some(context);
-        let sealed = database_seal::seal(
-            self.sealer.sessions(),
-            path,
-            session,
-            taking,
-            self.context(),
-        );
-        sealed.map_err(|failure| failure.about(path).to_string())
+        seal(self).map_err(|failure| failure.about(path).to_string())
     }
 
     /// Seals what a hook names: a session of a database, or all of them.
