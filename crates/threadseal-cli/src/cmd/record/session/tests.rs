@@ -70,6 +70,17 @@ fn line(text: &str) -> Cut {
     Cut::Line(text.as_bytes().to_vec())
 }
 
+/// A record that has just begun.
+fn begun(recorder: Recorder) -> Started {
+    Started {
+        recorder,
+        resumed: false,
+        continues: None,
+        set_aside: None,
+        adopted: None,
+    }
+}
+
 /// Sends these lines, two at a time; the answers, and why no more was taken.
 fn talk(recorder: Recorder, lines: &[String], policy: Policy) -> Vec<(String, Value)> {
     let sink = Sink::default();
@@ -77,13 +88,7 @@ fn talk(recorder: Recorder, lines: &[String], policy: Policy) -> Vec<(String, Va
     let answers = Answers::to(sink.clone(), false, hour, Arc::default()).unwrap();
     let mut none = |_: &Begin| Err(Failure::new("no record is begun here"));
     let mut session = Session::new(policy, answers, &mut none);
-    let started = Started {
-        recorder,
-        resumed: false,
-        continues: None,
-        set_aside: None,
-        adopted: None,
-    };
+    let started = begun(recorder);
     let take_all = || {
         session.start(None, started)?;
         for (text, number) in lines.iter().zip(1..) {
@@ -344,13 +349,7 @@ fn answers_come_in_the_order_of_the_lines_and_one_fsync_serves_many() {
     let answers = Answers::to(sink.clone(), false, hour, Arc::default()).unwrap();
     let mut none = |_: &Begin| Err(Failure::new("no record is begun here"));
     let mut session = Session::new(policy, answers, &mut none);
-    let started = Started {
-        recorder,
-        resumed: false,
-        continues: None,
-        set_aside: None,
-        adopted: None,
-    };
+    let started = begun(recorder);
     session.start(None, started).unwrap();
     fs.plan(usize::MAX, FaultKind::Io);
     for text in &lines {
