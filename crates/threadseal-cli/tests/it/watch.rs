@@ -52,6 +52,36 @@ fn append(sandbox: &Sandbox, name: &str, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
+/// How often a process has read so far.
+#[cfg(target_os = "linux")]
+fn reads(process: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap();
+    let reads = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+    reads.unwrap().parse().unwrap()
+}
+
+// T-CMD-22
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watcher_does_not_wake_itself_by_reading() {
+    let sandbox = ready();
+    for number in 0..10 {
+        let folder = sandbox.path(format!("logs/{number}"));
+        fs::create_dir_all(&folder).unwrap();
+        append(&sandbox, &format!("logs/{number}/a.jsonl"), "{\"n\":1}\n");
+    }
+    let mut watching = Watching::start(&sandbox);
+    (0..10).for_each(|_| drop(watching.sealed()));
+    // A new file below a folder, so that the system reports something.
+    append(&sandbox, "logs/3/b.jsonl", "{\"n\":2}\n");
+    watching.sealed();
+    std::thread::sleep(Duration::from_millis(500));
+    let before = reads(watching.child.id());
+    std::thread::sleep(Duration::from_secs(1));
+    let more = reads(watching.child.id()) - before;
+    assert!(more < 100, "{more} reads while nothing changed");
+}
+
 // T-CMD-04
 #[test]
 fn logs_are_sealed_as_they_grow_and_refusals_are_reported() {

@@ -26,7 +26,8 @@ use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use files::{Folder, Taken};
-use notify::{Event, RecursiveMode, Watcher as _};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecursiveMode, Watcher as _};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -564,6 +565,7 @@ impl Changed {
     /// Takes what woke the watch. False if the system lost events.
     fn take(&mut self, wake: Wake) -> bool {
         match wake {
+            Wake::Changed(Ok(event)) if !is_change(event.kind) => true,
             Wake::Changed(Ok(event)) => {
                 for path in &event.paths {
                     // Files may have been made in a new folder before it was watched.
@@ -590,6 +592,15 @@ impl Changed {
         return !self.asked.is_empty();
         #[cfg(not(all(feature = "capture", unix)))]
         return false;
+    }
+}
+
+/// Did something change? The system also reports who opened a file or a folder, and that may be this
+/// command: it would wake itself without end.
+fn is_change(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+        _ => true,
     }
 }
 
