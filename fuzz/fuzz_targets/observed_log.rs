@@ -12,13 +12,27 @@ use threadseal_core::trust::Trust;
 const LOG: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl");
 const SEALS: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl.seal");
 
+const SALTED_LOG: &[u8] = include_bytes!("../../testkit/transcripts/native/salted.jsonl");
+const SALTED: &[u8] = include_bytes!("../../testkit/transcripts/native/salted.jsonl.seal");
+const REDACTED_LOG: &[u8] = include_bytes!("../../testkit/transcripts/native/salted_redacted.jsonl");
+const REDACTED: &[u8] = include_bytes!("../../testkit/transcripts/native/salted_redacted.jsonl.seal");
+
 fuzz_target!(|bytes: &[u8]| {
-    // The bytes as a seal file of the log, and as a log under the seal file.
+    // The bytes as a seal file of the log.
     assert!(!vouches(bytes, LOG) || bytes == SEALS);
-    // The last line may lack its line feed: its content is the same.
-    let own = bytes == LOG || Some(bytes) == LOG.strip_suffix(b"\n");
-    assert!(!vouches(SEALS, bytes) || own);
+    assert!(!vouches(bytes, SALTED_LOG) || bytes == SALTED || bytes == REDACTED);
+    assert!(!vouches(bytes, REDACTED_LOG) || bytes == REDACTED);
+    // The bytes as a log under the seal file.
+    assert!(!vouches(SEALS, bytes) || is_log(bytes, LOG));
+    assert!(!vouches(SALTED, bytes) || is_log(bytes, SALTED_LOG));
+    let redacted = is_log(bytes, SALTED_LOG) || is_log(bytes, REDACTED_LOG);
+    assert!(!vouches(REDACTED, bytes) || redacted);
 });
+
+/// The last line may lack its line feed: its content is the same.
+fn is_log(bytes: &[u8], log: &[u8]) -> bool {
+    bytes == log || Some(bytes) == log.strip_suffix(b"\n")
+}
 
 fn vouches(seals: &[u8], log: &[u8]) -> bool {
     let key = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);

@@ -9,6 +9,7 @@ use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::salts::Secret;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
@@ -183,6 +184,7 @@ fn all() -> Fallible<Vectors> {
     edits(&mut maker, &mut vectors)?;
     tails_and_heads(&mut maker, &mut vectors)?;
     keys(&mut maker, &mut vectors)?;
+    salted(&mut maker, &mut vectors)?;
     Ok(vectors)
 }
 
@@ -521,6 +523,101 @@ fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     vectors
         .files
         .push(("observed_edited.jsonl.seal".into(), seals));
+    Ok(())
+}
+
+fn replaced(bytes: &[u8], old: &str, new: &str) -> Fallible<Vec<u8>> {
+    let text = std::str::from_utf8(bytes)?;
+    if !text.contains(old) {
+        return Err(format!("there is no {old}").into());
+    }
+    Ok(text.replacen(old, new, 1).into_bytes())
+}
+
+/// The lines of the log under salted seals.
+const SALTED: [&[u8]; 3] = [b"{\"n\":1}", b"{\"password\":\"abc\"}", b"{\"n\":3}"];
+
+/// Logs of other programs under seals of format 2, whose lines have salts.
+fn salted(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
+    let observer = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
+    let log = [&SALTED.join(&b'\n')[..], b"\n"].concat();
+    let (record, mut seals) = (RecordId::from_bytes([11; 32]), Vec::new());
+    let root = Some(Secret::from_bytes([7; 16]));
+    let mut file = observed::begin(record, *observer.public_key(), root, &mut seals);
+    let mut walk = file.walk(0);
+    let plain = SALTED.map(threadseal_core::merkle::leaf_hash);
+    let leaves: Option<Vec<Digest>> = plain.iter().map(|plain| walk.next_leaf(plain)).collect();
+    let (leaves, size) = (leaves.ok_or("no salt")?, log.len() as u64);
+    let (time, stated) = (maker.stamp()?.timestamp, maker.stamp()?.timestamp);
+    let seal = file.seal(&leaves, size, true, time, &observer, &mut seals)?;
+    let redaction = observed::Redaction {
+        head: seal.head,
+        runs: vec![(2, 1)],
+        time: stated,
+        by: "testkit".to_owned(),
+        why: "a password".to_owned(),
+    };
+    let redacted = observed::redact(&seals, &redaction, &observer)?;
+    let without = observed::replace_redacted(&log, &observed::sound(&redacted)?);
+    let edited = replaced(&log, "abc", "abd")?;
+    let wrong = replaced(&seals, "[[32,0,\"07", "[[32,0,\"08")?;
+    let is_statement = |line: &&[u8]| line.starts_with(b"{\"redacted\":");
+    let lines = redacted.split_inclusive(|byte| *byte == b'\n');
+    let unstated = lines
+        .filter(|line| !is_statement(line))
+        .collect::<Vec<_>>()
+        .concat();
+    let rows: [(&str, &str, &str, &[u8], &[u8]); 6] = [
+        (
+            "salted",
+            "verified",
+            "a log under salted seals",
+            &log,
+            &seals,
+        ),
+        (
+            "salted_edited",
+            "tampered",
+            "line 2 of such a log was changed",
+            &edited,
+            &seals,
+        ),
+        (
+            "salted_redacted",
+            "verified",
+            "line 2 was redacted",
+            &without,
+            &redacted,
+        ),
+        (
+            "salted_unfinished",
+            "verified",
+            "line 2 is still there after its redaction",
+            &log,
+            &redacted,
+        ),
+        (
+            "salted_unstated",
+            "tampered",
+            "the salt of line 2 is gone, and no statement names it",
+            &without,
+            &unstated,
+        ),
+        (
+            "salted_wrong_root",
+            "malformed",
+            "the root of the salts is not that of the header",
+            &log,
+            &wrong,
+        ),
+    ];
+    let trust = format!("\"--key\", \"{}\"", observer.public_key().to_hex());
+    for (name, verdict, why, log, seals) in rows {
+        vectors.add(&format!("{name}.jsonl"), verdict, &trust, why, log);
+        vectors
+            .files
+            .push((format!("{name}.jsonl.seal"), seals.to_vec()));
+    }
     Ok(())
 }
 
