@@ -64,6 +64,9 @@ const INDENT: usize = 15;
 /// Columns of a page, as for all other text of help.
 const WIDTH: usize = 100;
 
+/// Fewest letters that a topic and its suggestion begin with.
+const MIN_COMMON: usize = 3;
+
 /// Topics beside the names of commands, each with its text.
 const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
 
@@ -118,10 +121,25 @@ pub(crate) fn page(topic: &[String], definition: Command) -> Option<String> {
 
 /// The topics of `help`, for the message about an unknown one.
 pub(crate) fn topics() -> String {
+    names().join(", ")
+}
+
+/// The topic that begins most like `topic`, and at least with three of its letters.
+pub(crate) fn nearest(topic: &str) -> Option<&'static str> {
+    let common = |name: &str| {
+        let pairs = name.bytes().zip(topic.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let likely = names()
+        .into_iter()
+        .filter(|name| common(name) >= MIN_COMMON);
+    likely.max_by_key(|name| (common(name), std::cmp::Reverse(name.len())))
+}
+
+fn names() -> Vec<&'static str> {
     let groups = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
     let groups = groups.filter(|name| missing::features_of([*name]).is_none());
-    let names: Vec<&str> = groups.chain(TOPICS.map(|(name, _)| name)).collect();
-    names.join(", ")
+    groups.chain(TOPICS.map(|(name, _)| name)).collect()
 }
 
 fn with_examples(command: Command, name: &str) -> Command {

@@ -470,6 +470,18 @@ pub(crate) fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failur
             mapped.drafts.len()
         ))
     })?;
+    Ok(lines_of_draft(&draft))
+}
+
+/// The number of the turn to which a line of a log belongs; `None` if no mapping finds one.
+pub(crate) fn turn_of(source: &[u8], line: u64) -> Option<u64> {
+    let mapped = convert::detect(source)?.map(source).ok()?;
+    let mut turns = (0..).zip(mapped.drafts.iter());
+    let turn = turns.find(|(_, draft)| lines_of_draft(draft).contains(&line));
+    turn.map(|(number, _)| number)
+}
+
+fn lines_of_draft(draft: &Draft) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     for message in draft
         .messages
@@ -483,7 +495,7 @@ pub(crate) fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failur
         }
     }
     numbers.remove(&0);
-    Ok(numbers)
+    numbers
 }
 
 #[cfg(test)]

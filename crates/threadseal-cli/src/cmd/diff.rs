@@ -82,6 +82,10 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome 
         Some(_) => first_event(&a, &b)?,
         None => None,
     };
+    let first_difference = match first_difference {
+        Some(parting) => Some(parting.in_turns_of(&a, &b)?),
+        None => None,
+    };
     let exit = match (&same_until, &first_difference) {
         (None, _) => Exit::Done,
         (Some(_), Some(_)) => Exit::Evidence,
@@ -171,6 +175,40 @@ fn same_deed(x: &Event, y: &Event) -> bool {
 fn first_difference_in(x: &[u8], y: &[u8]) -> usize {
     let same = x.iter().zip(y).take_while(|(x, y)| x == y);
     same.count()
+}
+
+impl Parting {
+    /// With its turn counted as `show` counts them, if a mapping reads the log of an agent.
+    fn in_turns_of(mut self, a: &RegularFile, b: &RegularFile) -> Result<Self, Failure> {
+        let sides = [(a, &self.a), (b, &self.b)];
+        for (file, side) in sides {
+            let line = side.as_ref().map(|side| side.line);
+            if let Some(turn) = line.map(|line| turn_of(file, line)).transpose()?.flatten() {
+                self.turn = turn;
+                break;
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(feature = "capture")]
+fn turn_of(file: &RegularFile, line: u64) -> Result<Option<u64>, Failure> {
+    use threadseal_verify::detect::{self, Kind};
+    if !matches!(detect::kind(file)?, Some(Kind::Log | Kind::Events)) {
+        return Ok(None);
+    }
+    let source = file.read_whole(threadseal_verify::verifier::MAX_TAKEN_UP_BYTES)?;
+    Ok(crate::sessions::turn_of(&source, line))
+}
+
+#[cfg(not(feature = "capture"))]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the signature of the build with mappings"
+)]
+fn turn_of(_: &RegularFile, _: u64) -> Result<Option<u64>, Failure> {
+    Ok(None)
 }
 
 impl Side {

@@ -35,7 +35,7 @@ pub(crate) struct ForgetArgs {
     #[arg(long)]
     source: bool,
     /// Reason, which every reader of the tombstone can see
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, alias = "why", value_name = "TEXT", default_value = "")]
     reason: String,
     /// Only list what would be removed
     #[arg(long)]
@@ -58,6 +58,8 @@ struct ForgetOutput {
     deleted: Vec<String>,
     /// Files of the agent that are left.
     left: Vec<String>,
+    /// Is none of its logs anywhere but in the archive?
+    only_copy: bool,
 }
 
 pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -87,6 +89,9 @@ pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcom
             .filter(move |file| goes && is_there(file))
     });
     let deleted: Vec<PathBuf> = deleted.collect();
+    let only_copy = !sources
+        .iter()
+        .any(|path| is_there(path) || database(path).is_some_and(|path| is_there(&path)));
     let newest = logs.iter().filter_map(ArchivedLog::newest);
     let output = ForgetOutput {
         schema: "threadseal.forget/1",
@@ -95,6 +100,7 @@ pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcom
         bytes: newest.map(|newest| newest.last().head.size).sum(),
         left: left.map(|path| path_text(&path)).collect(),
         deleted: deleted.iter().map(|path| path_text(path)).collect(),
+        only_copy,
     };
     if !args.dry_run {
         confirm(args, &output)?;
@@ -128,6 +134,9 @@ fn confirm(args: &ForgetArgs, output: &ForgetOutput) -> Result<(), Failure> {
         "would remove {}, {size}, from the archive",
         output.session
     ));
+    if output.only_copy {
+        complain("the archive has the only copy: the agent's own logs are gone");
+    }
     for path in &output.deleted {
         complain(&format!("would delete {}", Clean(path)));
     }
@@ -169,6 +178,7 @@ fn again(
         bytes: gone.size,
         deleted: Vec::new(),
         left: Vec::new(),
+        only_copy: false,
     };
     tell(&output, id, context, out);
     Ok(Exit::Done)

@@ -20,10 +20,15 @@ pub(crate) fn run(args: &HelpArgs, definition: Command, out: &mut Out) -> Outcom
             let action = format_args!("show the help of `threadseal {topic}`");
             return Err(missing::failure(action, features));
         }
-        let text = format!(
-            "there is no help page {topic:?}; topics: {}",
-            help::topics()
-        );
+        let text = match help::nearest(&topic) {
+            Some(name) => {
+                format!("there is no help page {topic:?}; hint: threadseal help {name}")
+            }
+            None => format!(
+                "there is no help page {topic:?}; topics: {}",
+                help::topics()
+            ),
+        };
         return Err(Failure::new(text));
     };
     out.bytes(page.as_bytes());

@@ -74,7 +74,7 @@ pub(crate) struct RevokeArgs {
     /// Name of the key
     name: String,
     /// Reason, in one line
-    #[arg(long, default_value = "")]
+    #[arg(long, alias = "why", default_value = "")]
     reason: String,
     /// Time from which the key no longer counts: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = first_moment)]

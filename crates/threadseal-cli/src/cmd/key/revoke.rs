@@ -22,7 +22,7 @@ pub(crate) struct RevokeArgs {
     /// The key
     name: String,
     /// Reason, as people will read it
-    #[arg(long, value_name = "TEXT", value_parser = options::reason)]
+    #[arg(long, alias = "why", value_name = "TEXT", value_parser = options::reason)]
     reason: String,
     #[command(flatten)]
     passphrase: PassphraseArgs,

@@ -43,7 +43,7 @@ pub(crate) struct SettleArgs {
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
     /// Reason, which every reader of the ledger can see
-    #[arg(long, value_name = "TEXT", value_parser = options::reason)]
+    #[arg(long, alias = "reason", value_name = "TEXT", value_parser = options::reason)]
     why: String,
     /// Name of the signing key, which the ledger must name [default: self]
     #[arg(long, value_name = "NAME")]

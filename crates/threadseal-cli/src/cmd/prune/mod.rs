@@ -75,7 +75,7 @@ pub(crate) struct PruneArgs {
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
     /// Reason, which every reader of the tombstone can see
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    #[arg(long, alias = "why", value_name = "TEXT", default_value = "")]
     reason: String,
     /// Name of the person who prunes [default: the name of the key]
     #[arg(long, value_name = "NAME")]

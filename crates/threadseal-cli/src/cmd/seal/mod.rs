@@ -79,7 +79,7 @@ pub(crate) struct SealArgs {
     #[arg(long, requires = "why", conflicts_with = "profile")]
     restart: bool,
     /// Reason of --restart, which every reader of the home's tombstones can see
-    #[arg(long, value_name = "TEXT", requires = "restart", value_parser = options::reason)]
+    #[arg(long, alias = "reason", value_name = "TEXT", requires = "restart", value_parser = options::reason)]
     why: Option<String>,
     /// Longest wait for another process that seals the same log, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_WAIT_SECONDS, value_parser = clap::value_parser!(u64).range(..=MAX_WAIT_SECONDS))]
