@@ -19,11 +19,13 @@
 
 mod shapes;
 
+use crate::escaped_search::unescaped;
 use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 use threadseal_convert::{Detector, Secret};
 
 /// Largest file of rules, in bytes.
@@ -43,9 +45,15 @@ pub(crate) struct Rules {
     allowed: Vec<Allowed>,
 }
 
+/// A pattern that is compiled when it is first asked: most rules never are.
+struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
 struct Rule {
     id: String,
-    pattern: Regex,
+    pattern: Pattern,
     /// The group with the secret; 0 is the first that matches, or all.
     group: usize,
     keywords: Vec<String>,
@@ -58,13 +66,13 @@ struct Rule {
 #[derive(Default)]
 struct Shape {
     prefixes: Vec<String>,
-    characters: Option<Regex>,
+    characters: Option<Pattern>,
     lengths: Option<(usize, usize)>,
 }
 
 /// Values that are no secret.
 struct Allowed {
-    patterns: Vec<Regex>,
+    patterns: Vec<Pattern>,
     words: Vec<String>,
     /// Do the patterns apply to the whole match, instead of the secret?
     whole: bool,
@@ -144,7 +152,7 @@ impl Rules {
             let Some(pattern) = rule.regex else { continue };
             let allowed = rule.allowlists.into_iter().chain(rule.allowlist);
             rules.push(Rule {
-                pattern: compiled(&rule.id, &pattern)?,
+                pattern: Pattern::compiled(&rule.id, pattern)?,
                 group: rule.secret_group,
                 keywords: rule.keywords,
                 entropy: rule.entropy,
@@ -189,6 +197,17 @@ impl Rules {
     }
 }
 
+impl Rules {
+    /// The rule that finds a secret in a line of a log, as it is or with its escapes undone.
+    pub(crate) fn rule_of_line(&self, line: &[u8]) -> Option<String> {
+        let find = |text: &[u8]| {
+            let found = self.find(&String::from_utf8_lossy(text)).into_iter().next();
+            found.map(|secret| secret.rule)
+        };
+        find(line).or_else(|| find(&unescaped(line)))
+    }
+}
+
 impl Detector for Rules {
     fn find(&self, text: &str) -> Vec<Secret> {
         let mut asked: BTreeSet<usize> = self.always.iter().copied().collect();
@@ -203,7 +222,10 @@ impl Detector for Rules {
             let Some(rule) = self.rules.get(index) else {
                 continue;
             };
-            for captures in rule.pattern.captures_iter(text) {
+            let Some(pattern) = rule.pattern.get() else {
+                continue;
+            };
+            for captures in pattern.captures_iter(text) {
                 let place = rule.secret(&captures);
                 if rule.holds(
                     &captures,
@@ -229,6 +251,34 @@ impl Detector for Rules {
             }
         };
         found.into_iter().map(secret).collect()
+    }
+}
+
+impl Pattern {
+    /// A pattern that is known to be one: those of the default rules are, which a test shows.
+    fn new(text: String) -> Self {
+        Self {
+            text,
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// A pattern that a person wrote.
+    fn compiled(id: &str, text: String) -> Result<Self, String> {
+        let pattern = Regex::new(&text).map_err(|error| format!("rule {id}: {error}"))?;
+        Ok(Self {
+            text,
+            compiled: OnceLock::from(Some(pattern)),
+        })
+    }
+
+    fn get(&self) -> Option<&Regex> {
+        let compiled = self.compiled.get_or_init(|| Regex::new(&self.text).ok());
+        compiled.as_ref()
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.get().is_some_and(|pattern| pattern.is_match(text))
     }
 }
 
@@ -268,13 +318,14 @@ impl Shape {
             && self
                 .characters
                 .as_ref()
-                .is_none_or(|all| all.is_match(secret))
+                .is_none_or(|all| all.matches(secret))
     }
 }
 
 impl Allowed {
     fn of(id: &str, file: &FileAllowed) -> Result<Self, String> {
-        let patterns = file.regexes.iter().map(|pattern| compiled(id, pattern));
+        let patterns = file.regexes.iter();
+        let patterns = patterns.map(|pattern| Pattern::compiled(id, pattern.clone()));
         Ok(Self {
             patterns: patterns.collect::<Result<_, _>>()?,
             words: file
@@ -289,7 +340,7 @@ impl Allowed {
 
     fn allows(&self, all: &str, secret: &str) -> bool {
         let text = if self.whole { all } else { secret };
-        let pattern = self.patterns.iter().any(|pattern| pattern.is_match(text));
+        let pattern = self.patterns.iter().any(|pattern| pattern.matches(text));
         let lower = secret.to_lowercase();
         let word = self.words.iter().any(|word| lower.contains(word));
         if self.both {
@@ -305,15 +356,14 @@ impl Allowed {
 fn builtin() -> Result<Vec<Rule>, String> {
     let known = nosecrets_rules::load_builtin_rules().map_err(|error| error.to_string())?;
     let known = known.into_iter().map(rule);
-    known.chain(shapes::rules()?.into_iter().map(Ok)).collect()
+    Ok(known.chain(shapes::rules()).collect())
 }
 
-fn rule(rule: nosecrets_rules::Rule) -> Result<Rule, String> {
+fn rule(rule: nosecrets_rules::Rule) -> Rule {
     let validate = rule.validate.unwrap_or_default();
     let characters = validate
         .charset
-        .map(|set| compiled(&rule.id, &format!("^[{set}]*$")))
-        .transpose()?;
+        .map(|set| Pattern::new(format!("^[{set}]*$")));
     let least = validate.length.or(validate.min_length);
     let most = validate.length.or(validate.max_length);
     let bounded = least.is_some() || most.is_some();
@@ -324,15 +374,13 @@ fn rule(rule: nosecrets_rules::Rule) -> Result<Rule, String> {
         .map(|value| format!("^{}$", regex::escape(value)));
     let patterns = allow.patterns.iter().cloned().chain(values);
     let allowed = Allowed {
-        patterns: patterns
-            .map(|pattern| compiled(&rule.id, &pattern))
-            .collect::<Result<_, _>>()?,
+        patterns: patterns.map(Pattern::new).collect(),
         words: Vec::new(),
         whole: false,
         both: false,
     };
-    Ok(Rule {
-        pattern: compiled(&rule.id, &rule.pattern)?,
+    Rule {
+        pattern: Pattern::new(rule.pattern),
         group: rule.capture,
         keywords: rule.keywords,
         entropy: 0.0,
@@ -343,11 +391,7 @@ fn rule(rule: nosecrets_rules::Rule) -> Result<Rule, String> {
         },
         allowed: vec![allowed],
         id: rule.id,
-    })
-}
-
-fn compiled(id: &str, pattern: &str) -> Result<Regex, String> {
-    Regex::new(pattern).map_err(|error| format!("rule {id}: {error}"))
+    }
 }
 
 /// Shannon's entropy of a text, in bits for each character.
@@ -384,6 +428,13 @@ mod tests {
     #[test]
     fn the_default_rules_compile_and_find_a_token_but_no_prose() {
         let rules = Rules::builtin().unwrap();
+        for rule in &rules.rules {
+            let lists = rule.allowed.iter().flat_map(|list| &list.patterns);
+            let patterns = lists.chain(&rule.shape.characters).chain([&rule.pattern]);
+            for pattern in patterns {
+                assert!(pattern.get().is_some(), "{}: {}", rule.id, pattern.text);
+            }
+        }
         let text = format!("export TOKEN={} # done", token());
         let found_here = found(&rules, &text);
         assert_eq!(found_here.len(), 1, "{found_here:?}");

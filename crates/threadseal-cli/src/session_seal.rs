@@ -10,13 +10,17 @@ use crate::cmd::archive::size_words;
 use crate::cmd::seal::{SealArgs, Versions};
 use crate::context::Context;
 use crate::exit::{Failure, complain};
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, self_name};
 use crate::passphrase::PassphraseArgs;
+use crate::secrets::Rules;
 use crate::sessions::{self, Unlock};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 use threadseal_capture::AgentFolder;
-use threadseal_capture::archive::{Archive, ArchiveFs, Kept, QuotaResult, SealedLog};
+use threadseal_capture::archive::{
+    Archive, ArchiveFs, Finder, Kept, QuotaResult, SealedLog, Search,
+};
 use threadseal_capture::session::{Growth, MAX_IDENTIFY_BYTES, SessionFile, SessionId, identify};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, LocalSigner};
@@ -39,9 +43,25 @@ pub(crate) struct SessionSealer {
     signer: LocalSigner,
     /// Or why it cannot be opened: a log is sealed all the same.
     archive: Result<Archive, String>,
+    /// The name of its key.
+    key: String,
+    secrets: SecretFinder,
     args: SealArgs,
     passphrase: PassphraseArgs,
     wait: Duration,
+}
+
+/// The rules of secrets, read when a line is searched.
+#[derive(Default)]
+struct SecretFinder(OnceLock<Result<Rules, String>>);
+
+impl Finder for SecretFinder {
+    fn rule_for(&self, line: &[u8]) -> Result<Option<String>, Error> {
+        let rules = self.0.get_or_init(Rules::builtin).as_ref();
+        let rules =
+            rules.map_err(|error| Error::invalid(format!("the rules of secrets: {error}")))?;
+        Ok(rules.rule_of_line(line))
+    }
 }
 
 /// The result for one file.
@@ -73,6 +93,10 @@ impl SessionSealer {
             archive: archive_of(&home, passphrase, context),
             host: context.host()?,
             signer: keyring.signer(key, KeyUsage::Observed, passphrase, context)?,
+            key: key
+                .unwrap_or_else(|| self_name(KeyUsage::Observed))
+                .to_owned(),
+            secrets: SecretFinder::default(),
             args: SealArgs::of_sessions(passphrase.clone()),
             passphrase: passphrase.clone(),
             wait,
@@ -167,8 +191,23 @@ impl SessionSealer {
             head,
             seals: seals.get(..end).unwrap_or_default(),
             recall,
+            search: Some(self.search()),
         };
-        self.archive()?.keep(session, &sealed).map(Some)
+        let archive = self.archive()?;
+        let kept = archive.keep(session, &sealed)?;
+        // A line that was left out cannot be guessed by who has the home alone.
+        if matches!(kept, Kept::Added(_)) && archive.is_redacted(&head.record) {
+            self.host.forget_salts(&head.record)?;
+        }
+        Ok(Some(kept))
+    }
+
+    fn search(&self) -> Search<'_> {
+        Search {
+            finder: &self.secrets,
+            signer: &self.signer,
+            by: &self.key,
+        }
     }
 
     /// Puts the archived log of a file and its seals back at `path`, if it was archived from there and is
@@ -233,6 +272,7 @@ impl SessionSealer {
             head,
             seals,
             recall,
+            search: Some(self.search()),
         };
         self.archive()?.keep(session, &sealed).map(Some)
     }

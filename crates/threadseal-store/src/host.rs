@@ -181,6 +181,9 @@ impl Host {
             let Some(known) = self.heads.fetch_to_replace(record)? else {
                 return Ok(());
             };
+            if known.salts == Some(KnownSalts::Removed) {
+                return Ok(());
+            }
             let next = StoredHead {
                 salts: Some(KnownSalts::Removed),
                 logged: None,

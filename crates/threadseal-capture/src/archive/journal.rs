@@ -6,6 +6,7 @@
 //! Invariant: each line has one spelling, and its check covers the line before it. A line that a
 //! crash left unended does not count; damage of any other line is reported, and hides all later ones.
 
+use super::secrets::Mark;
 use crate::session::Growth;
 use serde::{Deserialize, Serialize};
 use threadseal_core::digest::Digest;
@@ -56,6 +57,8 @@ pub struct State {
 pub struct Version {
     /// Its states, in order; never empty.
     pub states: Vec<State>,
+    /// Its lines that hold what looks like a secret.
+    pub secrets: Vec<Mark>,
     pub(super) log: Stream,
     pub(super) seal: Stream,
 }
@@ -82,6 +85,8 @@ pub(super) struct Journal {
     pub(super) good_bytes: u64,
     /// Why a line does not count.
     pub(super) damage: Option<String>,
+    /// The marks of the last state alone.
+    pub(super) last_secrets: Vec<Mark>,
     last_line: Vec<u8>,
     next: u64,
 }
@@ -93,6 +98,8 @@ pub(super) struct NewState<'a> {
     pub(super) log: &'a Stream,
     pub(super) seal: &'a Stream,
     pub(super) facts: &'a Facts,
+    /// Its new lines that hold what looks like a secret.
+    pub(super) secrets: &'a [Mark],
 }
 
 #[derive(Serialize, Deserialize)]
@@ -115,6 +122,8 @@ struct Line {
     growth: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sealed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<(u64, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<String>,
 }
@@ -130,6 +139,15 @@ struct StreamLine {
 }
 
 impl Version {
+    fn new(first: State, log: Stream, seal: Stream, secrets: Vec<Mark>) -> Self {
+        Self {
+            states: vec![first],
+            secrets,
+            log,
+            seal,
+        }
+    }
+
     /// Its last state.
     pub fn last(&self) -> State {
         // A version is made with its first state.
@@ -255,11 +273,22 @@ impl Journal {
             parent: changed(&new.facts.parent, &self.facts.parent),
             growth: grows_anew.then(|| growth.to_owned()),
             sealed: Some(new.head.size).filter(|size| *size != new.log.size),
+            secrets: new.secrets.iter().map(Mark::pair).collect(),
             check: None,
         };
         let mut bytes = line.bytes(&self.last_line);
         bytes.push(b'\n');
         bytes
+    }
+
+    /// The journal `bytes`, which was read as this one, with `new` in the place of its last line.
+    pub(super) fn with_last(&self, bytes: &[u8], new: &NewState<'_>) -> Vec<u8> {
+        let end = usize::try_from(self.good_bytes).unwrap_or(usize::MAX);
+        let before = end.saturating_sub(self.last_line.len() + 1);
+        let mut out = bytes.get(..before).unwrap_or_default().to_vec();
+        let line = Self::read(&out).line(new);
+        out.extend(line);
+        out
     }
 
     /// The lines of a journal in which `record` has no other state than `new`. That is in the place of
@@ -298,6 +327,7 @@ impl Journal {
                     log: &version.log,
                     seal: &version.seal,
                     facts: &before.facts,
+                    secrets: &before.last_secrets,
                 });
             } else if last == Some(number) {
                 put(new);
@@ -324,6 +354,8 @@ impl Journal {
             size: line.sealed.unwrap_or(line.log.size),
             line: Digest::parse_hex(&line.digest).ok_or(misspelt)?,
         };
+        let marks = line.secrets.iter().map(Mark::read);
+        let secrets: Vec<Mark> = marks.collect::<Option<_>>().ok_or(misspelt)?;
         let state = State {
             number: line.state,
             kept: Timestamp::parse_epoch_text(&line.kept).ok_or(misspelt)?,
@@ -350,23 +382,23 @@ impl Journal {
                     return Err("goes back");
                 }
                 if rewrites {
-                    let states = vec![state];
-                    self.versions.push(Version { states, log, seal });
+                    self.versions
+                        .push(Version::new(state, log, seal, secrets.clone()));
                 } else {
                     version.states.push(state);
+                    version.secrets.extend(secrets.iter().cloned());
                     (version.log, version.seal) = (log, seal);
                 }
             }
-            _ => self.versions.push(Version {
-                states: vec![state],
-                log,
-                seal,
-            }),
+            _ => self
+                .versions
+                .push(Version::new(state, log, seal, secrets.clone())),
         }
         self.facts.source = line.source.or_else(|| self.facts.source.take());
         self.facts.project = line.project.or_else(|| self.facts.project.take());
         self.facts.parent = line.parent.or_else(|| self.facts.parent.take());
         self.facts.rewrites = rewrites;
+        self.last_secrets = secrets;
         self.last_line = bytes.to_vec();
         self.next += 1;
         Ok(())
@@ -430,6 +462,7 @@ mod tests {
                 log,
                 seal: &seal,
                 facts: &facts,
+                secrets: &[],
             };
             bytes.extend(Journal::read(&bytes).line(&new));
         }

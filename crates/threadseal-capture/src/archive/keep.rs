@@ -1,8 +1,9 @@
 //! [`Archive::keep`]: what a new sealed state adds to the archive.
 
 use super::chunk::{self, Cutter};
-use super::journal::{Facts, Journal, NewState, Piece, Stream};
-use super::{Archive, LogName, StreamKind, remove};
+use super::journal::{Facts, Journal, MAX_JOURNAL_BYTES, NewState, Piece, Stream};
+use super::secrets::{MAX_MARKS, Mark, Search, Secrets};
+use super::{Archive, LogName, StreamKind, read_if_there, remove};
 use crate::session::{Growth, Part, SessionFile};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct SealedLog<'a> {
     pub seals: &'a [u8],
     /// Is it archived again if its session was forgotten? Only if a person named it.
     pub recall: bool,
+    /// How its new lines are searched for secrets.
+    pub search: Option<Search<'a>>,
 }
 
 /// The result of [`Archive::keep`].
@@ -90,17 +93,29 @@ impl Archive {
             .versions
             .iter()
             .rfind(|known| known.record() == sealed.head.record);
-        if known.is_some_and(|known| known.last().head.seq >= sealed.head.seq) {
+        if let Some(known) = known.filter(|known| known.last().head.seq >= sealed.head.seq) {
+            if known.last().head == sealed.head {
+                self.follow(&name, &journal, file, sealed)?;
+            }
             return Ok(Kept::Unchanged);
         }
+        let mut marks = self.search(sealed, known)?;
+        let mut front = self.front(&sealed.head.record)?;
+        if self.settings.secrets == Secrets::Omit && !marks.is_empty() {
+            front = Some(self.omit(sealed, front.as_deref(), &marks)?);
+            marks.clear();
+        }
+        marks.truncate(MAX_MARKS);
         let folder = self.session_folder(&name.session);
         atomic::create_directories(self.fs(), &folder, PRIVATE_DIRECTORY)?;
-        if let Some(front) = self.front(&sealed.head.record)? {
-            return self
-                .add_redacted(&name, file, sealed, &front)
-                .map(Kept::Added);
-        }
-        self.add(&name, &mut journal, file, sealed).map(Kept::Added)
+        let added = match front {
+            Some(front) => {
+                marks.splice(0..0, known.iter().flat_map(|known| known.secrets.clone()));
+                self.add_redacted(&name, file, sealed, (&front, marks))
+            }
+            None => self.add(&name, &mut journal, file, (sealed, &marks)),
+        };
+        added.map(Kept::Added)
     }
 
     /// The name under which the log at `path` is archived. That is its own, unless another log that is
@@ -125,7 +140,7 @@ impl Archive {
         name: &LogName,
         journal: &mut Journal,
         file: &SessionFile,
-        sealed: &SealedLog<'_>,
+        (sealed, marks): (&SealedLog<'_>, &[Mark]),
     ) -> Result<u64, Error> {
         let last = journal.versions.last();
         let is_document = document::is_beside(sealed.seals);
@@ -152,6 +167,7 @@ impl Archive {
             log: &log,
             seal: &seal,
             facts: &facts(file, sealed.path),
+            secrets: marks,
         };
         self.append(name, journal, &journal.line(&new))?;
         for (kind, tail) in StreamKind::ALL
@@ -165,6 +181,40 @@ impl Archive {
             }
         }
         Ok(new_bytes)
+    }
+
+    /// Notes that the log was moved, if its last state is this one: the line of that state is written
+    /// anew with the path of now.
+    fn follow(
+        &self,
+        name: &LogName,
+        journal: &Journal,
+        file: &SessionFile,
+        sealed: &SealedLog<'_>,
+    ) -> Result<(), Error> {
+        let facts = Facts {
+            source: facts(file, sealed.path).source,
+            ..journal.facts.clone()
+        };
+        let last = journal.versions.last();
+        let Some(last) = last.filter(|last| last.last().head == sealed.head) else {
+            return Ok(());
+        };
+        if journal.facts.source == facts.source {
+            return Ok(());
+        }
+        let place = self.journal_place(name);
+        let bytes = read_if_there(self.fs(), &place, MAX_JOURNAL_BYTES)?.unwrap_or_default();
+        let new = NewState {
+            kept: last.last().kept,
+            head: sealed.head,
+            log: &last.log,
+            seal: &last.seal,
+            facts: &facts,
+            secrets: &journal.last_secrets,
+        };
+        let bytes = journal.with_last(&bytes, &new);
+        atomic::replace(self.fs(), &place, &bytes, Mode::Set(PRIVATE_FILE))
     }
 
     /// Adds a line to a journal, durably.

@@ -12,6 +12,7 @@
 //! | `mount` | archived logs as files that a verifier reads |
 //! | `forget` | removal, tombstones, the quota |
 //! | `redact` | lines that are removed for good |
+//! | `secrets` | secrets in new lines: marked, or left out |
 //! | `fsck` | damage, by name |
 //!
 //! Invariants: a durable line of a journal names only what is durable; one writer at a time, under
@@ -24,6 +25,7 @@ mod journal;
 mod keep;
 mod mount;
 mod redact;
+mod secrets;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -36,6 +38,7 @@ pub use journal::{Facts, State, Version};
 pub use keep::{Kept, SealedLog};
 pub use mount::{ArchiveFs, Mounted};
 pub use redact::{Redacted, RedactedLines, Statement};
+pub use secrets::{Finder, Mark, Search, Secrets};
 
 use crate::Agent;
 use crate::session::{Part, SessionFile, SessionId};
@@ -82,6 +85,8 @@ pub struct Settings {
     pub encrypted: bool,
     /// Most bytes of files; 0 for no limit.
     pub quota: u64,
+    /// What is done with secrets in new lines.
+    pub secrets: Secrets,
 }
 
 /// The settings as their file has them.
@@ -92,6 +97,8 @@ struct SettingsFile {
     on: bool,
     encrypted: bool,
     quota: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secrets: Option<String>,
 }
 
 /// The archive of a home.
@@ -131,6 +138,7 @@ impl Default for Settings {
             on: true,
             encrypted: false,
             quota: 0,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -152,10 +160,13 @@ impl Settings {
 
     fn read(bytes: &[u8]) -> Option<Self> {
         let file: SettingsFile = serde_json::from_slice(bytes).ok()?;
+        let secrets = file.secrets.as_deref().map(Secrets::parse);
+        let secrets = secrets.unwrap_or(Some(Secrets::default()))?;
         (file.format == FORMAT).then_some(Self {
             on: file.on,
             encrypted: file.encrypted,
             quota: file.quota,
+            secrets,
         })
     }
 
@@ -165,6 +176,7 @@ impl Settings {
             on: self.on,
             encrypted: self.encrypted,
             quota: self.quota,
+            secrets: (self.secrets != Secrets::default()).then(|| self.secrets.name().to_owned()),
         };
         // Serialising strings, numbers and truth values does not fail.
         let mut bytes = serde_json::to_vec(&file).unwrap_or_default();

@@ -10,6 +10,7 @@
 use super::forget::chunks_of;
 use super::journal::{Journal, MAX_JOURNAL_BYTES, NewState, Version};
 use super::keep::{SealedLog, Writing, changed, facts};
+use super::secrets::{MAX_MARKS, Mark};
 use super::{Archive, ArchivedLog, Facts, LogName, StreamKind, chunk, read_if_there, remove};
 use crate::session::{Growth, SessionFile};
 use std::collections::BTreeSet;
@@ -172,7 +173,9 @@ impl Archive {
             head: content.head,
         };
         self.put_front(&record, &content.seals)?;
-        self.put_only(&log.name, &log.facts, &content, false)?;
+        let known = log.versions.iter().rfind(|known| known.record() == record);
+        let marks = known.map(|known| known.secrets.clone()).unwrap_or_default();
+        self.put_only(&log.name, &log.facts, &content, (false, marks))?;
         if !new.is_empty() {
             done.records.push(RedactedLines { record, lines: new });
         }
@@ -186,7 +189,7 @@ impl Archive {
         name: &LogName,
         file: &SessionFile,
         sealed: &SealedLog<'_>,
-        front: &[u8],
+        (front, marks): (&[u8], Vec<Mark>),
     ) -> Result<u64, Error> {
         let log = read_range(&open_regular(self.fs(), sealed.path)?, sealed.head.size)?;
         let seals = observed::redact_again(front, sealed.seals)?;
@@ -196,19 +199,22 @@ impl Archive {
             seals,
             head: sealed.head,
         };
-        self.put_only(name, &facts(file, sealed.path), &content, true)?;
+        self.put_only(name, &facts(file, sealed.path), &content, (true, marks))?;
         self.remove_orphans()?;
         Ok(sealed.head.size)
     }
 
-    /// Makes this the only state of its record, durably.
+    /// Makes this the only state of its record, durably. Marks of redacted lines are dropped.
     fn put_only(
         &self,
         name: &LogName,
         facts: &Facts,
         content: &Content,
-        at_end: bool,
+        (at_end, mut marks): (bool, Vec<Mark>),
     ) -> Result<(), Error> {
+        let seals = observed::sound(&content.seals)?;
+        marks.retain(|mark| !seals.is_redacted(mark.line));
+        marks.truncate(MAX_MARKS);
         let mut writing = Writing::new(self, name, true);
         let log = writing.whole(StreamKind::Log, &content.log)?;
         let seal = writing.whole(StreamKind::Seal, &content.seals)?;
@@ -219,11 +225,17 @@ impl Archive {
             log: &log,
             seal: &seal,
             facts,
+            secrets: &marks,
         };
         let place = self.journal_place(name);
         let bytes = read_if_there(self.fs(), &place, MAX_JOURNAL_BYTES)?.unwrap_or_default();
         let bytes = Journal::only(&bytes, &content.head.record, &new, at_end);
         atomic::replace(self.fs(), &place, &bytes, Mode::Set(PRIVATE_FILE))
+    }
+
+    /// Were lines of the record redacted, or left out?
+    pub fn is_redacted(&self, record: &RecordId) -> bool {
+        self.fs().metadata(&self.front_place(record)).is_ok()
     }
 
     /// The front of the seal file of a record that was redacted.
@@ -255,7 +267,7 @@ impl Archive {
     }
 
     /// Keeps the front of a seal file, durably: no later state brings the redacted lines back.
-    fn put_front(&self, record: &RecordId, seals: &[u8]) -> Result<(), Error> {
+    pub(super) fn put_front(&self, record: &RecordId, seals: &[u8]) -> Result<(), Error> {
         let unreadable = || Error::invalid("the seal file has no front");
         let end = observed::front(seals).ok_or_else(unreadable)?.bytes;
         let front = seals.get(..end).unwrap_or_default();
@@ -331,7 +343,7 @@ impl Archive {
 }
 
 /// The head of the first seal over all of these lines: each later state has it, too.
-fn covering(file: &SealFile, lines: &[u64]) -> Result<Head, Error> {
+pub(super) fn covering(file: &SealFile, lines: &[u64]) -> Result<Head, Error> {
     let none = || Error::invalid("there is no such sealed line");
     let last = lines.last().ok_or_else(none)?;
     file.first_over(*last).ok_or_else(none)
@@ -384,4 +396,4 @@ fn read_range(file: &RegularFile, size: u64) -> Result<Vec<u8>, Error> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -21,6 +21,19 @@ pub(crate) const HOME: &str = "/home/ann/threadseal";
 pub(crate) const LOG: &str = "/home/ann/logs/3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6.jsonl";
 pub(crate) const COPY: &str = "/home/ann/logs/77b2c0aa-0b1c-4d5e-8f60-718293a4b5c6.jsonl";
 
+/// The word that passes for a secret.
+pub(crate) const WORD: &str = "hunter2-is-the-word";
+
+/// Finds [`WORD`].
+struct WordFinder;
+
+impl Finder for WordFinder {
+    fn rule_for(&self, line: &[u8]) -> Result<Option<String>, Error> {
+        let found = memchr::memmem::find(line, WORD.as_bytes());
+        Ok(found.map(|_| "test word".to_owned()))
+    }
+}
+
 /// A host whose agent writes logs, and its archive.
 pub(crate) struct Bench {
     pub(crate) disk: FaultFs,
@@ -120,6 +133,11 @@ impl Bench {
             head: read.last().unwrap().head,
             seals: &seals[..usize::try_from(read.sealed_bytes).unwrap()],
             recall: false,
+            search: Some(Search {
+                finder: &WordFinder,
+                signer: &self.signer,
+                by: "self-observed",
+            }),
         };
         self.try_archive()?.keep(file, &sealed)
     }

@@ -285,6 +285,7 @@ fn a_person_may_archive_a_forgotten_session_again() {
         head: observed::parse(&seals).unwrap().last().unwrap().head,
         seals: &seals,
         recall: true,
+        search: None,
     };
     let kept = bench.archive().keep(&bench.file(LOG), &sealed).unwrap();
     assert!(matches!(kept, Kept::Added(_)));
@@ -315,6 +316,36 @@ fn a_quota_removes_only_sessions_whose_source_is_gone_and_never_silently() {
     assert!(met.over > 0, "the other session has its source");
 }
 
+// T-ARC-26
+#[test]
+fn a_log_that_was_moved_is_known_in_its_new_place_before_it_grows() {
+    let bench = Bench::new();
+    bench.keep_text(LOG, &lines(1, 5));
+    bench.keep_text(LOG, &lines(1, 9));
+    let before = bench.archive().logs().unwrap().remove(0);
+    let file = bench.file(LOG);
+    let moved = "/home/ann/logs/moved.jsonl";
+    let seals = [LOG, moved].map(|path| observer::seal_path(Path::new(path)));
+    bench.write(moved, &lines(1, 9));
+    bench.put(&seals[1], &bench.disk.bytes_of(&seals[0]).unwrap());
+    bench.disk.unlink(Path::new(LOG)).unwrap();
+    bench.disk.unlink(&seals[0]).unwrap();
+    assert_eq!(bench.keep_as(&file, moved).unwrap(), Kept::Unchanged);
+    let after = bench.archive().logs().unwrap().remove(0);
+    assert_eq!(after.source().as_deref(), Some(Path::new(moved)));
+    assert_eq!((&after.versions, &after.damage), (&before.versions, &None));
+    assert_eq!(bench.fsck().damage, vec![]);
+    assert_eq!(bench.newest_verdict(&after), Verdict::Verified);
+    bench.write(moved, &lines(1, 12));
+    bench.seal(moved);
+    assert!(matches!(
+        bench.keep_as(&file, moved).unwrap(),
+        Kept::Added(_)
+    ));
+    let grown = bench.archive().logs().unwrap().remove(0);
+    assert_eq!(grown.versions[0].states.len(), 3);
+}
+
 // T-ARC-23
 #[test]
 fn an_archive_that_is_open_for_long_obeys_settings_that_another_process_changed() {
@@ -330,6 +361,7 @@ fn an_archive_that_is_open_for_long_obeys_settings_that_another_process_changed(
             head: observed::parse(&seals).unwrap().last().unwrap().head,
             seals: &seals,
             recall: false,
+            search: None,
         };
         long_open.keep(&bench.file(LOG), &sealed)
     };

@@ -2,17 +2,15 @@
 
 use super::*;
 use crate::archive::Kept;
-use crate::archive::testing::{Bench, COPY, LOG, lines};
+use crate::archive::testing::{Bench, COPY, LOG, WORD, lines};
 use std::path::Path;
 use threadseal_core::report::Verdict;
 use threadseal_store::fault::{self, FaultKind, Keep};
 use threadseal_store::observer;
 use threadseal_store::sys::Fs as _;
 
-const WORD: &str = "hunter2-is-the-word";
-
 /// Lines of a session; number `at`, from 1, holds the word.
-fn text(count: usize, at: u64) -> Vec<u8> {
+pub(crate) fn text(count: usize, at: u64) -> Vec<u8> {
     let all = lines(1, count);
     let mut out = Vec::new();
     for (line, number) in all.split_inclusive(|byte| *byte == b'\n').zip(1..) {
@@ -27,12 +25,12 @@ fn text(count: usize, at: u64) -> Vec<u8> {
     out
 }
 
-fn has_word(bytes: &[u8]) -> bool {
+pub(crate) fn has_word(bytes: &[u8]) -> bool {
     memchr::memmem::find(bytes, WORD.as_bytes()).is_some()
 }
 
 impl Bench {
-    fn redact(&self, line: u64) -> Result<Redacted, Error> {
+    pub(crate) fn redact(&self, line: u64) -> Result<Redacted, Error> {
         let name = LogName::of(&self.file(LOG));
         let statement = Statement {
             by: "Ada",
@@ -44,7 +42,7 @@ impl Bench {
     }
 
     /// No file of the archive holds the word, and nothing is wrong with it.
-    fn is_clean(&self) {
+    pub(crate) fn is_clean(&self) {
         let archive = self.archive();
         let found = self.fsck();
         assert_eq!((found.damage, found.orphans), (vec![], vec![]));
@@ -146,6 +144,7 @@ fn the_log_of_the_agent_brings_no_redacted_line_back() {
         head: observed::parse(&seals).unwrap().last().unwrap().head,
         seals: &seals,
         recall: true,
+        search: None,
     };
     assert!(matches!(
         bench.archive().keep(&own, &sealed).unwrap(),
@@ -214,7 +213,7 @@ fn another_session_keeps_its_chunks_and_is_named() {
     assert_eq!(bench.newest_verdict(&log), Verdict::Verified);
 }
 
-fn ends(call: usize, kind: FaultKind) -> Vec<Option<Keep>> {
+pub(crate) fn ends(call: usize, kind: FaultKind) -> Vec<Option<Keep>> {
     match kind {
         FaultKind::PowerOff => fault::ends(call).to_vec(),
         _ => vec![None, Some(Keep::ByLot(call as u64))],

@@ -8,11 +8,12 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::session_seal::{excess, quota_notes};
 use crate::sessions::{self, Sessions, Unlock};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadseal_capture::archive::{Archive, Settings};
+use threadseal_capture::archive::{Archive, ArchivedLog, Secrets, Settings};
 use threadseal_capture::index::Index;
 
 /// The commands of the archive.
@@ -30,6 +31,8 @@ pub(crate) enum ArchiveCommand {
     Prune(PruneArgs),
     /// Set or show the largest size; sessions whose source is gone leave first
     Quota(QuotaArgs),
+    /// Set or show what is done with secrets in new lines: mark, omit or keep
+    Secrets(SecretsArgs),
     /// Archive sessions when they are sealed
     On(OnArgs),
     /// Archive nothing more; what is archived stays
@@ -54,6 +57,15 @@ pub(crate) struct QuotaArgs {
     size: Option<u64>,
 }
 
+/// What `archive secrets` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SecretsArgs {
+    /// mark: note their lines; omit: leave their lines out of the archive; keep: search nothing
+    /// [default: show it]
+    #[arg(value_name = "WHAT", value_parser = parse_secrets)]
+    what: Option<Secrets>,
+}
+
 /// What `archive on` takes.
 #[derive(Debug, Args)]
 pub(crate) struct OnArgs {
@@ -76,6 +88,12 @@ pub(crate) struct RebuildArgs {
 }
 
 #[derive(Serialize)]
+struct MarkedOutput {
+    log: String,
+    lines: usize,
+}
+
+#[derive(Serialize)]
 struct StatusOutput {
     schema: &'static str,
     on: bool,
@@ -88,6 +106,10 @@ struct StatusOutput {
     bytes: u64,
     quota: u64,
     forgotten: usize,
+    /// `mark`, `omit` or `keep`.
+    secrets: &'static str,
+    /// Logs with lines that hold what looks like a secret.
+    marked: Vec<MarkedOutput>,
     damaged: Vec<String>,
 }
 
@@ -99,6 +121,7 @@ pub(crate) fn run(command: &ArchiveCommand, context: &Context, out: &mut Out) ->
         ArchiveCommand::Fsck(args) => check::fsck(args, context, out),
         ArchiveCommand::Prune(_) => prune(context, out),
         ArchiveCommand::Quota(args) => quota(args, context, out),
+        ArchiveCommand::Secrets(args) => secrets(args, context, out),
         ArchiveCommand::On(args) => on(args, context, out),
         ArchiveCommand::Off(_) => off(context, out),
         ArchiveCommand::RebuildIndex(args) => rebuild(args, context, out),
@@ -125,6 +148,8 @@ fn status(context: &Context, out: &mut Out) -> Outcome {
         bytes: archive.size()?,
         quota: settings.quota,
         forgotten: archive.forgotten()?.len(),
+        secrets: settings.secrets.name(),
+        marked: logs.iter().filter_map(marked).collect(),
         damaged: damaged.map(|log| log.name.to_string()).collect(),
     };
     let exit = match status.damaged.is_empty() {
@@ -154,6 +179,18 @@ fn status(context: &Context, out: &mut Out) -> Outcome {
     ));
     let (bytes, source) = (size_words(status.bytes), size_words(status.source_bytes));
     out.line(format_args!("size       {bytes} for {source}"));
+    let lines: usize = status.marked.iter().map(|log| log.lines).sum();
+    let found = match (lines, settings.secrets) {
+        (0, Secrets::Mark) => "marked; none found".to_owned(),
+        (0, Secrets::Omit) => "left out".to_owned(),
+        (0, Secrets::Keep) => "not searched".to_owned(),
+        (lines, _) => format!(
+            "{} in {}; hint: threadseal redact SESSION --secrets --why TEXT",
+            counted(lines as u64, "line", "lines"),
+            counted(status.marked.len() as u64, "log", "logs")
+        ),
+    };
+    out.line(format_args!("secrets    {found}"));
     for name in &status.damaged {
         out.line(format_args!(
             "damaged    {}; hint: threadseal archive fsck",
@@ -161,6 +198,16 @@ fn status(context: &Context, out: &mut Out) -> Outcome {
         ));
     }
     Ok(exit)
+}
+
+/// The number of marked lines of a log that has any.
+fn marked(log: &ArchivedLog) -> Option<MarkedOutput> {
+    let lines = log.versions.iter().map(|version| version.secrets.len());
+    let lines = lines.sum();
+    (lines > 0).then(|| MarkedOutput {
+        log: log.name.to_string(),
+        lines,
+    })
 }
 
 fn prune(context: &Context, out: &mut Out) -> Outcome {
@@ -232,6 +279,23 @@ fn quota(args: &QuotaArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
+fn secrets(args: &SecretsArgs, context: &Context, out: &mut Out) -> Outcome {
+    let mut archive = opened(context)?;
+    if let Some(secrets) = args.what {
+        let settings = Settings {
+            secrets,
+            ..archive.settings()
+        };
+        archive.set(settings, None)?;
+        if secrets == Secrets::Omit && !archive.sessions()?.is_empty() && !context.quiet {
+            complain(
+                "note: lines that are archived already stay; hint: threadseal redact SESSION --secrets --why TEXT",
+            );
+        }
+    }
+    report(&archive, context, out)
+}
+
 fn on(args: &OnArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let mut archive = opened(context)?;
@@ -275,6 +339,7 @@ fn report(archive: &Archive, context: &Context, out: &mut Out) -> Outcome {
         on: bool,
         encrypted: bool,
         quota: u64,
+        secrets: &'static str,
     }
     let settings = archive.settings();
     if context.json {
@@ -283,6 +348,7 @@ fn report(archive: &Archive, context: &Context, out: &mut Out) -> Outcome {
             on: settings.on,
             encrypted: settings.encrypted,
             quota: settings.quota,
+            secrets: settings.secrets.name(),
         });
     } else {
         let on = if settings.on { "on" } else { "off" };
@@ -291,7 +357,12 @@ fn report(archive: &Archive, context: &Context, out: &mut Out) -> Outcome {
         } else {
             ""
         };
-        out.line(format_args!("the archive is {on}{encrypted}"));
+        let secrets = match settings.secrets {
+            Secrets::Mark => "secrets are marked",
+            Secrets::Omit => "lines with secrets are left out",
+            Secrets::Keep => "secrets are not searched",
+        };
+        out.line(format_args!("the archive is {on}{encrypted}; {secrets}"));
     }
     Ok(Exit::Done)
 }
@@ -351,6 +422,11 @@ fn parse_size(text: &str) -> Result<u64, String> {
         number.parse::<u64>().ok()?.checked_mul(unit)
     });
     unit.ok_or_else(|| "write a size as 500M, 20G, bytes, or none".to_owned())
+}
+
+/// What a person wants done with secrets.
+fn parse_secrets(text: &str) -> Result<Secrets, String> {
+    Secrets::parse(text).ok_or_else(|| "write mark, omit or keep".to_owned())
 }
 
 #[cfg(test)]

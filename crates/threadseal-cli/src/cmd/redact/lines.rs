@@ -7,7 +7,7 @@
 
 use super::RedactArgs;
 use crate::context::Context;
-use crate::escaped_search::{says, unescaped};
+use crate::escaped_search::says;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::record;
@@ -296,21 +296,16 @@ fn lines_of_turn(_: &[u8], _: u64) -> Result<BTreeSet<u64>, Failure> {
 /// Does a line hold a secret? Never if nothing was asked for.
 #[cfg(feature = "convert")]
 fn secret_finder(is_asked: bool) -> Result<impl Fn(&[u8]) -> bool, Failure> {
-    use threadseal_convert::Detector as _;
     let rules = is_asked.then(crate::secrets::Rules::builtin);
     let rules = rules.transpose().map_err(Failure::new)?;
     Ok(move |line: &[u8]| {
-        let Some(rules) = &rules else {
-            return false;
-        };
-        let finds = |text: &[u8]| !rules.find(&String::from_utf8_lossy(text)).is_empty();
-        finds(line) || finds(&unescaped(line))
+        let rules = rules.as_ref();
+        rules.is_some_and(|rules| rules.rule_of_line(line).is_some())
     })
 }
 
 #[cfg(not(feature = "convert"))]
 fn secret_finder(is_asked: bool) -> Result<impl Fn(&[u8]) -> bool, Failure> {
-    let _ = unescaped;
     match is_asked {
         true => Err(Failure::new("this build finds no secrets; hint: --match")),
         false => Ok(|_: &[u8]| false),

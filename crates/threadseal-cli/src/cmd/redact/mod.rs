@@ -74,7 +74,7 @@ pub(crate) struct RedactArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "finish")]
     output: Option<PathBuf>,
     /// Reason; sealed, and shown to every reader of the record
-    #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"], value_parser = options::reason)]
+    #[arg(long, alias = "reason", value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"], value_parser = options::reason)]
     why: Option<String>,
     /// Name of the person who redacts [default: the name of the key]
     #[arg(long, value_name = "NAME")]

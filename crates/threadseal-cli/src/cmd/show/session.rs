@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
+use crate::render::text::counted;
 use crate::sessions::{Judge, Named, Sessions, Unlock};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,7 +46,15 @@ struct SessionOutput<'a> {
     source: Option<&'a str>,
     format: Option<&'static str>,
     sub_agents: Vec<String>,
+    /// Lines that hold what looks like a secret.
+    secrets: Vec<SecretOutput>,
     turns: Vec<TurnOutput>,
+}
+
+#[derive(Serialize)]
+struct SecretOutput {
+    line: u64,
+    rule: String,
 }
 
 #[derive(Serialize)]
@@ -189,8 +198,8 @@ fn heading(
     if let Some(mapped) = mapped {
         let account = &mapped.account;
         let tokens = account.tokens.input.saturating_add(account.tokens.output);
-        facts.push(format!("{} turns", account.turns));
-        facts.push(format!("{} calls", account.tool_calls));
+        facts.push(counted(account.turns, "turn", "turns"));
+        facts.push(counted(account.tool_calls, "call", "calls"));
         facts.push(format!("{} tokens", count_words(tokens)));
         let models = mapped.drafts.iter().filter_map(|draft| draft.model.id);
         facts.extend(models.last());
@@ -208,6 +217,19 @@ fn heading(
             Clean(source)
         ));
         out.line(format_args!("  the copy:    threadseal export {id} FOLDER"));
+    }
+    let secrets = secrets(log);
+    if let Some(first) = secrets.first() {
+        out.line(format_args!(
+            "  {} with what looks like a secret, first line {} ({})",
+            counted(secrets.len() as u64, "line", "lines"),
+            first.line,
+            first.rule
+        ));
+        out.line(format_args!(
+            "  remove:      threadseal redact {} --secrets --why TEXT",
+            log.name
+        ));
     }
     let others = sub_agents(log, sessions);
     if !others.is_empty() {
@@ -380,6 +402,17 @@ fn fold_lines(text: &str) -> String {
     )
 }
 
+fn secrets(log: &ArchivedLog) -> Vec<SecretOutput> {
+    let newest = log.newest().into_iter();
+    let marks = newest.flat_map(|newest| &newest.secrets);
+    marks
+        .map(|mark| SecretOutput {
+            line: mark.line,
+            rule: mark.rule.clone(),
+        })
+        .collect()
+}
+
 fn json(
     log: &ArchivedLog,
     state: &LogState,
@@ -400,6 +433,7 @@ fn json(
         source: log.facts.source.as_deref(),
         format: Some(format),
         sub_agents: sub_agents(log, sessions),
+        secrets: secrets(log),
         turns: turns
             .map(|(number, draft)| turn_output(number, &draft))
             .collect(),
