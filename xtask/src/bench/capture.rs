@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! four agents, each: a line, a hook, 40 times   median and 95th percentile; with and without a watcher
-//! N sessions ─► watcher starts ─► rests 30 s ─► a line in one ─► its seal
-//! the archive that came of it ─► search
+//! N sessions ─► watcher starts ─► rests a minute ─► a line in one ─► its seal
+//! fewer sessions, 1 GB, archived ─► index ─► search
 //! ```
 //! All runs the release build of the command, in a home of its own.
 
@@ -24,6 +24,8 @@ const HOOKS: usize = 40;
 const SESSION: usize = 5_000_000;
 /// Sessions that are watched, and the bytes of each; the second for `--quick`.
 const SESSIONS: [(usize, usize); 2] = [(10_000, 1_000_000), (1000, 100_000)];
+/// Sessions that are searched, likewise.
+const SEARCHED: [(usize, usize); 2] = [(1000, 1_000_000), (1000, 100_000)];
 /// How long the watcher rests while its CPU time is measured.
 const REST: Duration = Duration::from_secs(60);
 /// Ticks of a second in `/proc/PID/stat`: `getconf CLK_TCK` on Linux.
@@ -63,8 +65,11 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()
     }
     let user = User::new(command.clone(), folder.join("hooks"))?;
     hooks(table, &user)?;
-    let user = User::new(command, folder.join("watched"))?;
-    watched(table, &user, SESSIONS[usize::from(quick)])
+    let watched_user = User::new(command.clone(), folder.join("watched"))?;
+    watched(table, &watched_user, SESSIONS[usize::from(quick)])?;
+    fs::remove_dir_all(&watched_user.folder)?;
+    let user = User::new(command, folder.join("searched"))?;
+    searched(table, &user, SEARCHED[usize::from(quick)])
 }
 
 fn hooks(table: &mut Table, user: &User) -> Fallible<()> {
@@ -117,28 +122,39 @@ fn watched(table: &mut Table, user: &User, (count, bytes): (usize, usize)) -> Fa
         WATCHER_MEGABYTES,
     );
     drop(watcher);
+    Ok(())
+}
+
+fn searched(table: &mut Table, user: &User, (count, bytes): (usize, usize)) -> Fallible<()> {
+    for number in 0..count {
+        user.write(number, bytes)?;
+    }
+    drop(user.watch()?);
+    let total = megabytes_of((count * bytes) as u64);
     let search = |words: &str| -> Fallible<f64> {
-        // The first run brings the index up to date.
-        let mut times = Vec::new();
-        for _ in 0..8 {
-            let began = SystemClock.elapsed();
-            let mut command = user.command();
-            command.args(["search", words]).stdout(Stdio::null());
-            if !command.status()?.success() {
-                return Err(format!("{words} is not found").into());
-            }
-            times.push(seconds(SystemClock.elapsed().saturating_sub(began)));
+        let began = SystemClock.elapsed();
+        let mut command = user.command();
+        command.args(["search", words]).stdout(Stdio::null());
+        match command.status()?.success() {
+            true => Ok(seconds(SystemClock.elapsed().saturating_sub(began))),
+            false => Err(format!("{words} is not found").into()),
         }
-        Ok(percentile(times.split_off(1), 0.5))
     };
-    let rare = search("needle7")?;
-    table.seconds(
-        &format!("search in {total:.0} MB, a rare word"),
-        rare,
-        SEARCH,
-    );
-    let often = search("haystack")?;
-    table.seconds("the same, a word of every turn", often, SEARCH);
+    // The first search brings the index up to date.
+    let indexed = search("needle7")?;
+    let index = fs::metadata(user.folder.join("home/index.sqlite"))?.len();
+    table.line(&format!(
+        "| the index of {total:.0} MB | {indexed:.1} s, {:.0} MB | | |",
+        megabytes_of(index)
+    ));
+    for (words, what) in [
+        ("needle7", "a rare word"),
+        ("haystack", "a word of every turn"),
+    ] {
+        let times: Result<Vec<f64>, _> = (0..7).map(|_| search(words)).collect();
+        let label = format!("search in {total:.0} MB, {what}");
+        table.seconds(&label, percentile(times?, 0.5), SEARCH);
+    }
     Ok(())
 }
 
