@@ -38,7 +38,7 @@ pub use mount::{ArchiveFs, Mounted};
 pub use redact::{Redacted, RedactedLines, Statement};
 
 use crate::Agent;
-use crate::session::{Part, SessionFile, SessionId};
+use crate::session::{MARK_DIGITS, Part, SessionFile, SessionId};
 use journal::{Journal, MAX_JOURNAL_BYTES, Piece, Stream};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -59,8 +59,6 @@ const FORMAT: &str = "threadseal-archive/1";
 const JOURNAL_ENDING: &str = ".jsonl";
 const SUB_AGENT_START: &str = "sub-";
 const MAIN: &str = "main";
-/// Hex digits that distinguish a second log with the name of another one.
-const MARK_DIGITS: usize = 8;
 
 /// The effects that an archive needs.
 #[derive(Debug, Clone)]
