@@ -1,14 +1,35 @@
-"""Installs our hooks for real agents, runs a session of three turns in each, and uninstalls.
+"""Installs our hooks for real agents, runs a session of each through all that ends or changes one, and uninstalls.
 
 Each agent talks to a model on loopback (model.py). The program in the hooks is a script that notes each payload before
-the command takes it. The check shows that
+the command takes it. A session has these steps, each a process of its own:
+
+    tools        a command that works and one that fails
+    subagent     resumed; a subagent runs a command
+    compaction   resumed; the conversation is shortened
+    kill         resumed, with the watcher; killed with SIGKILL after a command, while the model is asked
+    resume       resumed
+
+The check shows that
 
 * `install` keeps what the user's settings had, and an agent with these settings runs;
-* each event that is named below arrived, with a session whose log exists, and Codex trusts the hooks;
-* after the hooks and one look of the watcher, each log verifies, `list` has each session, `status` is content, `doctor` lets each hook arrive;
+* each event of AGENTS arrived in its step, with a session whose log exists, and Codex trusts the hooks;
+* a killed session is sealed within SEAL_SECONDS, and nothing that was sealed before changed;
+* each log verifies, `list` has each session once, `show` has what was before the compaction, the error, the subagent;
 * after an edit of one session and the deletion of another, `status` names exactly these two;
 * the session in a database is listed, and an edit of a row is named;
 * `uninstall` leaves each file of settings as it was, byte for byte.
+
+What an agent does not do at its pinned version, each without a terminal:
+
+| agent | fact |
+|---|---|
+| Claude Code | It does not shorten by the counts of this model; `/compact` is a turn without a command. |
+| Gemini CLI | No event for a subagent. Its log calls a command that failed a success, as its tool ran. |
+| Gemini CLI | A resume in another minute begins a second log of the session, and then continues the first. |
+| OpenCode | No event for a subagent: its session reports as any other. |
+| Copilot CLI | A subagent's lines are in the session's log. Its turn is reported under an id of its own. |
+| Qwen Code | No event for the begin and the end. A subagent has a log of its own only in the background. |
+| Qwen Code | Its log calls a command that failed a success, as its tool ran. |
 """
 import argparse
 import concurrent.futures
@@ -16,17 +37,21 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 import model
 
-TURNS = 3
 TURN_SECONDS = 240
+# How long the watcher may take to seal a session that was killed.
+SEAL_SECONDS = 5
 PATH = "/usr/local/bin:/usr/bin:/bin"
-TASK = "Add a line to the file."
+TASK = "TASK"
+STEPS = {"tools": model.FAIL, "subagent": model.DELEGATE, "compaction": model.FILL, "kill": model.HOLD, "resume": model.ADD}
 
 # Notes the payload in one append, so that hooks at the same time do not mix. The command then takes it.
 HOOK = """#!/usr/bin/env python3
@@ -102,7 +127,11 @@ AGENTS = {
             "DISABLE_AUTOUPDATER": "1",
             "IS_SANDBOX": "1",
         },
-        "events": ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"],
+        "begin": ["SessionStart", "UserPromptSubmit", "PostToolUse"],
+        "end": ["Stop", "SessionEnd"],
+        "also": {"tools": "PostToolUseFailure", "subagent": "SubagentStop", "compaction": "PreCompact"},
+        "compaction": "/compact",
+        "compacted": '"isCompactSummary":true',
         "log": "transcript_path",
     },
     "codex": {
@@ -110,7 +139,12 @@ AGENTS = {
         "first": ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", TASK],
         "next": ["codex", "exec", "resume", "--last", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", TASK],
         "variables": {"LOCAL_KEY": "none"},
-        "events": ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"],
+        "begin": ["SessionStart", "UserPromptSubmit", "PostToolUse"],
+        "end": ["Stop", "SessionEnd"],
+        "also": {"subagent": "SubagentStop", "compaction": "PreCompact"},
+        "compacted": '"type":"compacted"',
+        # It also waits for the subagent.
+        "more_calls": 1,
         "log": "transcript_path",
     },
     "gemini": {
@@ -122,7 +156,13 @@ AGENTS = {
             "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:PORT",
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         },
-        "events": ["SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"],
+        "begin": ["SessionStart", "BeforeAgent", "AfterTool"],
+        "end": ["AfterAgent", "SessionEnd"],
+        "also": {"compaction": "PreCompress"},
+        "compacted": "Thanks for the additional context!",
+        # The subagent ends with a call.
+        "more_calls": 1,
+        "failure_is_success": True,
         "log": "transcript_path",
     },
     "opencode": {
@@ -130,7 +170,10 @@ AGENTS = {
         "first": ["opencode", "run", TASK],
         "next": ["opencode", "run", "-c", TASK],
         "variables": {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
-        "events": ["session.idle", "tool.execute.after"],
+        "begin": ["tool.execute.after"],
+        "end": ["session.idle", "dispose"],
+        "also": {"compaction": "session.compacted"},
+        "compacted": '\\"type\\":\\"compaction\\"',
         "log": "database",
     },
     "copilot": {
@@ -146,7 +189,11 @@ AGENTS = {
             "COPILOT_MODEL": "gpt-5",
             "COPILOT_AUTO_UPDATE": "false",
         },
-        "events": ["sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "sessionEnd"],
+        "begin": ["sessionStart", "userPromptSubmitted", "postToolUse"],
+        "end": ["agentStop", "sessionEnd"],
+        "also": {"compaction": "preCompact"},
+        "compacted": '"type":"session.compaction_complete"',
+        "shares_log": True,
         "log": "transcriptPath",
     },
     "qwen": {
@@ -158,8 +205,11 @@ AGENTS = {
             "OPENAI_BASE_URL": "http://127.0.0.1:PORT/v1",
             "OPENAI_MODEL": "none",
         },
-        # Without a terminal it reports neither the begin nor the end of a session.
-        "events": ["UserPromptSubmit", "PostToolUse", "Stop"],
+        "begin": ["UserPromptSubmit", "PostToolUse"],
+        "end": ["Stop"],
+        "also": {"subagent": "SubagentStop", "compaction": "PreCompact"},
+        "compacted": '"subtype":"chat_compression"',
+        "failure_is_success": True,
         "log": "transcript_path",
     },
 }
@@ -168,7 +218,7 @@ WRITTEN = [".codex/hooks.json", ".config/opencode/plugin", ".config/systemd", ".
 
 
 # Copilot names no event: the first of these members distinguishes it.
-COPILOT_EVENTS = {"toolResult": "postToolUse", "toolName": "preToolUse", "stopReason": "agentStop",
+COPILOT_EVENTS = {"trigger": "preCompact", "toolResult": "postToolUse", "toolName": "preToolUse", "stopReason": "agentStop",
                   "source": "sessionStart", "prompt": "userPromptSubmitted", "reason": "sessionEnd"}
 
 
@@ -184,8 +234,11 @@ def session_of(payload):
 class Scene:
     """A user's folder, with a home of ours in it."""
 
-    def __init__(self, folder, threadseal, programs, port):
-        self.folder, self.threadseal, self.programs, self.port = folder, threadseal, programs, port
+    def __init__(self, folder, threadseal, programs, server):
+        self.folder, self.threadseal, self.programs = folder, threadseal, programs
+        self.model, self.port = server, server.server_address[1]
+        # By agent and step.
+        self.payloads = {}
         self.notes = folder / "hooks.jsonl"
         self.program = folder / "threadseal"
         self.program.write_text(HOOK.replace("NOTES", str(self.notes)).replace("COMMAND", threadseal))
@@ -194,18 +247,21 @@ class Scene:
             for name, text in agent["settings"].items():
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text.replace("PORT", str(port)))
+                path.write_text(text.replace("PORT", str(self.port)))
 
     def environment(self, **more):
         variables = {name: value.replace("PORT", str(self.port)) for name, value in more.items()}
         path = f"{self.programs}:{PATH}"
         return {"HOME": str(self.folder), "PATH": path, "TERM": "dumb", "NO_PROXY": "127.0.0.1", **variables}
 
+    def ran(self, *arguments):
+        return subprocess.run([self.threadseal, *arguments], env=self.environment(), cwd=self.folder, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, timeout=300)
+
     def command(self, *arguments, code=0):
-        ran = subprocess.run([self.threadseal, *arguments], env=self.environment(), cwd=self.folder, capture_output=True,
-                             text=True, stdin=subprocess.DEVNULL, timeout=300)
+        ran = self.ran(*arguments)
         if ran.returncode != code:
-            fail(f"threadseal {' '.join(arguments)} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
+            raise Failed(f"threadseal {' '.join(arguments)} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
         return ran.stdout
 
     def state(self):
@@ -220,73 +276,173 @@ class Scene:
                 state[str(file.relative_to(self.folder))] = there
         return state
 
-    def session(self, name):
-        """A session of three turns; returns what went wrong."""
+    def run(self, name, step):
+        """Starts the step of an agent's session, in a group of processes of its own."""
         agent = AGENTS[name]
+        task = agent.get(step, f"{STEPS[step]} [{name}]")
         project = self.folder / "projects" / name
-        project.mkdir(parents=True)
-        environment = self.environment(**agent["variables"])
-        for turn in range(TURNS):
-            line = agent["first"] if turn == 0 else agent["next"]
-            line = [str(self.programs / line[0]), *line[1:]]
-            try:
-                ran = subprocess.run(line, env=environment, cwd=project, capture_output=True, text=True,
-                                     stdin=subprocess.DEVNULL, timeout=TURN_SECONDS)
-            except subprocess.TimeoutExpired as late:
-                return f"{name}: turn {turn + 1} took more than {TURN_SECONDS} s:\n{late.stdout}\n{late.stderr}"
-            if ran.returncode != 0:
-                return f"{name}: turn {turn + 1} ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}"
-        made = project / "made-by-agent.txt"
-        lines = len(made.read_text().splitlines()) if made.exists() else 0
-        return None if lines == TURNS else f"{name}: its tool ran {lines} times, not {TURNS}"
+        project.mkdir(parents=True, exist_ok=True)
+        line = [task if word == TASK else word for word in agent["first" if step == "tools" else "next"]]
+        output = open(self.output(name, step), "w")
+        # The other agents, which start meanwhile, must not delay the watcher.
+        line = ["nice", str(self.programs / line[0]), *line[1:]]
+        return subprocess.Popen(line, env=self.environment(**agent["variables"]), cwd=project,
+                                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+
+    def output(self, name, step):
+        return self.folder / f"{name}-{step}.txt"
+
+    def turn(self, name, step):
+        """Runs a step to its end."""
+        before, running = len(self.notes_of(name)), self.run(name, step)
+        try:
+            code = running.wait(TURN_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            code = f"nothing in {TURN_SECONDS} s"
+        if code != 0:
+            raise Failed(f"{name}: {step} ended with {code}:\n{self.output(name, step).read_text()[-4000:]}")
+        self.payloads[name, step] = self.notes_of(name)[before:]
+
+    def killed(self, name):
+        """Kills a session while its model is asked; returns how long the watcher took to seal it."""
+        before, running = len(self.notes_of(name)), self.run(name, "kill")
+        deadline = time.monotonic() + TURN_SECONDS
+        while not self.model.held(name).wait(0.1):
+            if running.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"{name}: it did not wait for its model:\n{self.output(name, 'kill').read_text()[-4000:]}")
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        self.payloads[name, "kill"] = self.notes_of(name)[before:]
+        return self.until(f"{name}: after the kill", lambda: self.unsealed(name), SEAL_SECONDS)
+
+    def until(self, what, why_not, limit=TURN_SECONDS):
+        """Waits until a look that begins within `limit` has no reason; returns the seconds."""
+        begun = time.monotonic()
+        looked = 0
+        while why := why_not():
+            if looked > limit:
+                raise Failed(f"{what}: not sealed after {limit} s: {why}")
+            time.sleep(0.1)
+            looked = time.monotonic() - begun
+        return looked
+
+    def unsealed(self, name):
+        ran = self.ran("verify", "--json", str(self.log(name)[0]))
+        return None if ran.returncode == 0 else ran.stdout[:2000]
+
+    def notes_of(self, name):
+        """The payloads of an agent so far."""
+        text = self.notes.read_text() if self.notes.exists() else ""
+        # The line of another agent may be half written.
+        notes = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
+        return [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]]
 
     def arrived(self, name):
         """Checks the payloads of an agent; returns how many arrived."""
-        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
-        notes = [json.loads(line) for line in lines]
-        payloads = [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]]
-        for event in AGENTS[name]["events"]:
-            of_event = [payload for payload in payloads if event_of(payload) == event]
-            if len(of_event) < TURNS:
-                seen = sorted({str(event_of(payload)) for payload in payloads})
-                fail(f"{name}: {event} arrived {len(of_event)} times, not {TURNS}; seen: {seen}")
-            for payload in of_event:
-                log = payload.get(AGENTS[name]["log"])
+        agent, (_, session) = AGENTS[name], self.log(name)
+        own_log = pathlib.Path(self.sessions()[name]["source"])
+        for step in STEPS:
+            payloads = self.payloads[name, step]
+            expected = agent["begin"] + (agent["end"] if step != "kill" else [])
+            if agent.get(step, "").startswith("/"):
+                # Its answer is no turn.
+                expected = [event for event in expected if event.startswith("Session")]
+            expected += [agent["also"][step]] if step in agent["also"] else []
+            seen = {event_of(payload) for payload in payloads}
+            if missing := [event for event in expected if event not in seen]:
+                raise Failed(f"{name}: in {step} {missing} did not arrive; seen: {sorted(map(str, seen))}")
+            for payload in payloads:
+                log = payload.get(agent["log"])
                 # An agent may report a session before it writes its first line, and Copilot names most logs never.
-                early = event in ("SessionStart", "UserPromptSubmit") or log is None and name == "copilot"
+                early = event_of(payload) in agent["begin"] or log is None and name == "copilot"
                 if not early and not pathlib.Path(log).is_file():
-                    fail(f"{name}: {event} names {log}, which is no file")
-        sessions = {session_of(payload) for payload in payloads}
-        if len(sessions) != 1:
-            fail(f"{name}: {len(sessions)} sessions instead of one")
-        return len(payloads)
+                    raise Failed(f"{name}: {event_of(payload)} names {log}, which is no file")
+            others = {session_of(payload) for payload in payloads} - {session.split(":")[1]}
+            # A subagent may report with an id of its own.
+            if others and step != "subagent":
+                raise Failed(f"{name}: {step} also reported {others}")
+        if agent["compacted"] not in own_log.read_text():
+            raise Failed(f"{name}: {own_log} has no compaction")
+        return sum(len(self.payloads[name, step]) for step in STEPS)
+
+    def sessions(self):
+        """The row of each agent's session in `list`. Others may only be further logs of a session."""
+        rows = json.loads(self.command("list", "--json"))["sessions"]
+        sessions = {}
+        for row in rows:
+            if any(row["id"].startswith(f"{other['id']}-") for other in rows):
+                if row["agent"] != "gemini" or row["tools"]:
+                    raise Failed(f"list has a second session: {row}")
+            elif row["agent"] in sessions:
+                raise Failed(f"list has two sessions of {row['agent']}: {rows}")
+            else:
+                sessions[row["agent"]] = row
+        return sessions
+
+    def shown(self, name):
+        """Checks what `list` and `show` have of a session after all steps."""
+        agent, row = AGENTS[name], self.sessions()[name]
+        commands = 4 if "compaction" in agent else 5
+        made = (self.folder / "projects" / name / "made-by-agent.txt").read_text().splitlines()
+        calls = commands + 2 + agent.get("more_calls", 0)
+        own_logs = 0 if agent.get("shares_log") else 1
+        if (row["state"], row["tools"], row["sub_agents"], len(made)) != ("verified", calls, own_logs, commands):
+            raise Failed(f"{name}: {commands} commands, {calls} calls, {own_logs} subagents, but {len(made)} lines and {row}")
+        # The beginning of an id is enough.
+        shown = json.loads(self.command("show", "--json", row["id"][:-8]))
+        texts = [text["text"] for turn in shown["turns"] for text in turn["texts"]]
+        for step, task in STEPS.items():
+            if step not in agent and not any(f"{task} [{name}]" in text for text in texts):
+                raise Failed(f"{name}: show has no {task}")
+        results = [result for turn in shown["turns"] for result in turn["results"]]
+        failed = [result for result in results if "missing-file.txt" in result["text"]]
+        # Gemini may write the results of all calls of one answer beside each of them.
+        states = {result["ok"] for result in failed}
+        if states != {agent.get("failure_is_success", False)} or not any(result["ok"] for result in results):
+            raise Failed(f"{name}: show has the results {results}")
+        if len(shown["sub_agents"]) != own_logs:
+            raise Failed(f"{name}: show has the subagents {shown['sub_agents']}")
+        for subagent in shown["sub_agents"]:
+            if not subagent.startswith(f"{row['id']}/"):
+                raise Failed(f"{name}: {subagent} is no log of {row['id']}")
+            shown = json.loads(self.command("show", "--json", subagent))
+            texts = [text["text"] for turn in shown["turns"] for text in turn["texts"]]
+        if not any(f"{model.ADD} [{name}]" in text for text in texts) or shown["state"] != "verified":
+            raise Failed(f"{name}: its subagent is shown as {shown}")
 
     def edited(self, name):
-        """Checks that the session in a database is listed, and that an edit of a row is named."""
-        place, session = self.log(name)
-        listed = json.loads(self.command("list", "--json"))["sessions"]
-        listed = [row for row in listed if row["id"] == session]
-        if [(row["state"], row["tools"]) for row in listed] != [("verified", TURNS)] or listed[0]["turns"] < 2 * TURNS:
-            fail(f"{name}: listed as {listed}")
+        """Checks that an edit of a row of a session in a database is named."""
+        place = self.log(name)[0]
         database = sqlite3.connect(place)
         part, data = database.execute("SELECT id, data FROM part WHERE data LIKE '%\"tool\"%'").fetchone()
         for value, code in [(data.replace("completed", "error"), 3), (data, 0)]:
             with database:
                 database.execute("UPDATE part SET data = ? WHERE id = ?", (value, part))
-            ran = subprocess.run([self.threadseal, "verify", str(place)], env=self.environment(), cwd=self.folder,
-                                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+            ran = self.ran("verify", str(place))
             is_named = f'["{part}"] of table part changed' in ran.stdout
             if ran.returncode != code or is_named != (code == 3):
-                fail(f"{name}: an edit of {part} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
+                raise Failed(f"{name}: an edit of {part} ended with {ran.returncode}, not {code}:\n{ran.stdout}{ran.stderr}")
         database.close()
 
     def log(self, name):
-        """The session's log that the agent's last payload names, and the session's id."""
-        notes = [json.loads(line) for line in self.notes.read_text().splitlines()]
+        """The session's log, or its database, and the session's id, as the first step reported them."""
         member = AGENTS[name]["log"]
-        payloads = [note["payload"] for note in notes if note["arguments"][:2] == ["hook", name]]
-        payload = [payload for payload in payloads if member in payload][-1]
+        payload = [payload for payload in self.payloads[name, "tools"] if payload.get(member)][-1]
         return pathlib.Path(payload[member]), f"{name}:{session_of(payload)}"
+
+    def sealed(self):
+        """The logs and seals of all sessions so far."""
+        logs = [pathlib.Path(row["source"]) for row in self.sessions().values()]
+        return {path: path.read_bytes() for log in logs for path in (log, log.with_name(f"{log.name}.seal"))}
+
+    def watcher(self):
+        """Starts the watcher, and waits until it has looked at all files."""
+        output = open(self.folder / "watcher.txt", "w")
+        watcher = subprocess.Popen([self.threadseal, "watch"], env=self.environment(), cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        self.until("the watcher", lambda: None if "running" in self.ran("status").stdout else "it does not run")
+        return watcher
 
     def edit_and_delete(self):
         """Edits the session of one agent and deletes another's: `status` names both, and no other."""
@@ -301,15 +457,97 @@ class Scene:
         named = [problem["of"] for problem in status["problems"]]
         archived = [session["id"] for session in status["archived"]["gone"]]
         if named != [id_edited] or archived != [id_deleted]:
-            fail(f"status names {named} and {archived}, not {id_edited} and {id_deleted}")
+            raise Failed(f"status names {named} and {archived}, not {id_edited} and {id_deleted}")
         print("\n".join(line for line in self.command("status", code=3).splitlines() if "session" in line or ":" in line))
         log.write_bytes(bytes_before)
         gone.write_bytes(gone_before)
 
 
-def fail(text):
-    print(text)
-    sys.exit(1)
+class Failed(Exception):
+    """What went wrong."""
+
+
+def each(pool, act):
+    """Lets all agents act at once; returns the results by agent."""
+    acts = {name: pool.submit(act, name) for name in AGENTS}
+    failed = [str(done.exception()) for done in acts.values() if isinstance(done.exception(), Failed)]
+    if failed:
+        raise Failed("\n".join(failed))
+    return {name: done.result() for name, done in acts.items()}
+
+
+def check(scene):
+    before = scene.state()
+    program = ["--program", str(scene.program)]
+    plan = json.loads(scene.command("install", "--json", "--dry-run", *program))
+    found = {agent["agent"] for agent in plan["agents"] if agent["installed"]}
+    if not set(AGENTS) <= found or scene.state() != before:
+        raise Failed(f"found {sorted(found)}, and a plan must change nothing")
+    done = json.loads(scene.command("install", "--json", "--yes", *program))
+    print(f"installed: {', '.join(sorted(AGENTS))}; codex trusts {done.get('codex_trusts')} hooks")
+    commented = scene.folder / ".gemini/settings.json"
+    if "gemini" in AGENTS and "// the user's own" not in commented.read_text():
+        raise Failed("the comments of the user are gone")
+    again = json.loads(scene.command("install", "--json", "--yes", *program))
+    actions = {agent["hooks"]["action"] for agent in again["agents"] if agent["hooks"]}
+    if actions != {"keep"}:
+        raise Failed(f"a second install changes files: {actions}")
+    run_steps(scene)
+    for name in AGENTS:
+        print(f"{name}: {len(STEPS)} steps, {scene.arrived(name)} hooks arrived")
+        scene.shown(name)
+    own = scene.folder / "projects/claude-code/own-hook.txt"
+    if "claude-code" in AGENTS and len(own.read_text().splitlines()) != 3:
+        raise Failed("the user's own hook did not run")
+    # Hooks of another program are changed in place.
+    scene.command("install", "--yes")
+    for name in AGENTS:
+        if AGENTS[name]["log"] == "database":
+            scene.edited(name)
+    print(scene.command("status").strip())
+    if len(AGENTS) > 1:
+        scene.edit_and_delete()
+    fired = json.loads(scene.command("doctor", "--json"))["fired"]
+    print(f"doctor: {len(fired)} hooks arrived")
+    scene.command("uninstall", "--yes")
+    after = scene.state()
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    if changed:
+        raise Failed(f"not as before: {changed}")
+    print(f"uninstalled: {len(before)} files and folders of settings are as before")
+
+
+def run_steps(scene):
+    """All steps of all agents: hooks seal the first ones, the watcher the others."""
+    def first(name):
+        for step in ("tools", "subagent", "compaction"):
+            scene.turn(name, step)
+
+    def last(name):
+        seconds = scene.killed(name)
+        scene.turn(name, "resume")
+        return seconds
+
+    def all_sealed():
+        ran = scene.ran("verify", "--all")
+        return None if ran.returncode == 0 else ran.stdout
+
+    with concurrent.futures.ThreadPoolExecutor(len(AGENTS)) as pool:
+        each(pool, first)
+        watcher = scene.watcher()
+        try:
+            # Copilot writes a line after its last hook, and OpenCode the title of a session.
+            scene.until("all sessions", all_sealed)
+            sealed = scene.sealed()
+            took = each(pool, last)
+            print("killed, and sealed after:", ", ".join(f"{name} {seconds:.1f} s" for name, seconds in took.items()))
+            scene.until("all sessions", all_sealed)
+        finally:
+            watcher.terminate()
+            watcher.wait()
+    for path, content in sealed.items():
+        if not path.read_bytes().startswith(content):
+            raise Failed(f"{path} does not begin with what was sealed before the kill")
 
 
 def main():
@@ -320,58 +558,13 @@ def main():
     given = options.parse_args()
     for name in set(AGENTS) - set(given.agent or AGENTS):
         del AGENTS[name]
-    port = model.serve()
     with tempfile.TemporaryDirectory() as folder:
-        scene = Scene(pathlib.Path(folder).resolve(), str(pathlib.Path(given.threadseal).resolve()), given.programs.resolve(), port)
-        before = scene.state()
-        program = ["--program", str(scene.program)]
-        plan = json.loads(scene.command("install", "--json", "--dry-run", *program))
-        found = {agent["agent"] for agent in plan["agents"] if agent["installed"]}
-        if not set(AGENTS) <= found or scene.state() != before:
-            fail(f"found {sorted(found)}, and a plan must change nothing")
-        done = json.loads(scene.command("install", "--json", "--yes", *program))
-        print(f"installed: {', '.join(sorted(AGENTS))}; codex trusts {done.get('codex_trusts')} hooks")
-        commented = scene.folder / ".gemini/settings.json"
-        if "gemini" in AGENTS and "// the user's own" not in commented.read_text():
-            fail("the comments of the user are gone")
-        again = json.loads(scene.command("install", "--json", "--yes", *program))
-        actions = {agent["hooks"]["action"] for agent in again["agents"] if agent["hooks"]}
-        if actions != {"keep"}:
-            fail(f"a second install changes files: {actions}")
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            failed = [why for why in pool.map(scene.session, AGENTS) if why]
-        if failed:
-            fail("\n".join(failed))
-        for name in AGENTS:
-            print(f"{name}: {TURNS} turns, {scene.arrived(name)} hooks arrived")
-        own = scene.folder / "projects/claude-code/own-hook.txt"
-        if "claude-code" in AGENTS and len(own.read_text().splitlines()) != TURNS:
-            fail("the user's own hook did not run")
-        # Hooks of another program are changed in place.
-        scene.command("install", "--yes")
-        # Copilot writes a line after its last hook, and OpenCode the title of a session. The watcher seals
-        # both, here as cron would run it.
-        scene.command("watch", "--once", "--quiet")
-        for name in AGENTS:
-            scene.command("verify", str(scene.log(name)[0]))
-        listed = json.loads(scene.command("list", "--json"))["sessions"]
-        states = {session["agent"]: session["state"] for session in listed}
-        if states != {name: "verified" for name in AGENTS}:
-            fail(f"list shows {states}")
-        for name in AGENTS:
-            if AGENTS[name]["log"] == "database":
-                scene.edited(name)
-        print(scene.command("status").strip())
-        if len(AGENTS) > 1:
-            scene.edit_and_delete()
-        fired = json.loads(scene.command("doctor", "--json"))["fired"]
-        print(f"doctor: {len(fired)} hooks arrived")
-        scene.command("uninstall", "--yes")
-        after = scene.state()
-        changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        if changed:
-            fail(f"not as before: {changed}")
-        print(f"uninstalled: {len(before)} files and folders of settings are as before")
+        threadseal = str(pathlib.Path(given.threadseal).resolve())
+        scene = Scene(pathlib.Path(folder).resolve(), threadseal, given.programs.resolve(), model.serve())
+        try:
+            check(scene)
+        except Failed as failed:
+            sys.exit(str(failed))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@
 //!
 //! Of messages with one `type` and `id` the last copy counts, in the place of the first; earlier
 //! copies are `superseded`. After a resume `$set` repeats the whole conversation, in the words of
-//! the model's API: calls are parts, too, and answers of tools are messages of the user. A message
-//! with nothing but repetitions makes no turn. In the object form a "line" is the number of the
-//! message, and 0 the object.
+//! the model's API: calls are parts, too, and answers of tools are messages of the user. After a
+//! compaction it does so with new ids. A message with nothing but calls and answers that the scroll
+//! has makes no turn. In the object form a "line" is the number of the message, and 0 the object.
 //!
 //! `spec/scroll-mappings.md` §4 has the table of members.
 
@@ -119,10 +119,10 @@ fn whole(document: &Value, session: &mut Session, account: &mut Account) {
 /// The `type` and the `id` of a message: an answer of a tool may have the id of its call's message.
 type Key = (Text, Text);
 
-/// The place of the last copy of a message, and the tool results in it.
+/// The place of the last copy of a message, and the calls and results in it.
 struct Copy {
     place: (u64, usize),
-    results: Vec<Digest>,
+    known: Vec<Digest>,
 }
 
 /// The state while a session is read.
@@ -133,25 +133,25 @@ struct Session {
     last: HashMap<Key, Copy>,
     /// The turn of each message whose first copy was read.
     places: HashMap<Key, usize>,
-    /// Tool results in messages without id.
+    /// Calls and results in messages without id.
     loose: HashSet<Digest>,
-    /// Tool results that the carried messages have beside their calls, and those that they have as
+    /// Calls and results that the carried messages have as `toolCalls`, and those that they have as
     /// parts and were read.
-    results: HashSet<Digest>,
+    known: HashSet<Digest>,
     rewound_to: Option<String>,
     tokens: Tokens,
     build: Build,
 }
 
 impl Session {
-    /// First pass: finds the last copy of each message, and all tool results.
+    /// First pass: finds the last copy of each message, and all calls and results.
     fn survey(&mut self, place: (u64, usize), message: &Value) {
-        let results = results_of(message);
+        let known = tools_of(message);
         match key_of(message) {
             Some(key) => {
-                self.last.insert(key, Copy { place, results });
+                self.last.insert(key, Copy { place, known });
             }
-            None => self.loose.extend(results),
+            None => self.loose.extend(known),
         }
     }
 
@@ -160,8 +160,8 @@ impl Session {
         let carried = self
             .last
             .values()
-            .flat_map(|copy| copy.results.iter().copied());
-        self.results = carried.chain(self.loose.drain()).collect();
+            .flat_map(|copy| copy.known.iter().copied());
+        self.known = carried.chain(self.loose.drain()).collect();
     }
 
     fn line(&mut self, node: Node<'_, '_>, line: u64) {
@@ -226,13 +226,15 @@ impl Session {
         }
     }
 
-    /// Whether a message has answers of tools and nothing else, all of which the scroll has.
+    /// Whether a message has calls and answers of tools and nothing else, all of which the scroll has.
     fn only_repeats(&self, message: &Value) -> bool {
         let parts = message.get("content").and_then(Value::as_array);
         let parts = parts.unwrap_or_default();
         let repeats = |part: &Value| {
-            let response = part.get("functionResponse");
-            response.is_some_and(|response| self.results.contains(&fingerprint(response)))
+            let answer = part.get("functionResponse").map(fingerprint);
+            let call = part.get("functionCall").and_then(call_print);
+            let print = answer.or(call);
+            print.is_some_and(|print| self.known.contains(&print))
                 && part.as_object().is_some_and(|members| members.len() == 1)
         };
         let apart = ["thoughts", "toolCalls", "tokens"];
@@ -256,7 +258,7 @@ impl Session {
             line,
         };
         parts.thoughts(node);
-        parts.content(node, &mut self.results);
+        parts.content(node, &mut self.known);
         parts.calls(node);
         let Parts {
             mut draft, items, ..
@@ -334,7 +336,7 @@ impl Parts {
         }
     }
 
-    fn content(&mut self, node: Node<'_, '_>, results: &mut HashSet<Digest>) {
+    fn content(&mut self, node: Node<'_, '_>, known: &mut HashSet<Digest>) {
         let Some(content) = node.get("content") else {
             return;
         };
@@ -345,12 +347,12 @@ impl Parts {
             if repeats_beside(part.peek(), node.peek()) {
                 part.discard(Reason::Duplicate);
             } else {
-                self.part(part, results);
+                self.part(part, known);
             }
         }
     }
 
-    fn part(&mut self, part: Node<'_, '_>, results: &mut HashSet<Digest>) {
+    fn part(&mut self, part: Node<'_, '_>, known: &mut HashSet<Digest>) {
         let value = part.peek();
         let members = value.as_object().map_or(0, <[_]>::len);
         let thought = value.get("thought").and_then(Value::as_bool) == Some(true);
@@ -361,12 +363,12 @@ impl Parts {
             self.items.extend(part.text_of("text").map(thinking_item));
         } else if let Some(response) = part.get("functionResponse") {
             let print = fingerprint(response.peek());
-            if results.contains(&print) {
+            if known.contains(&print) {
                 return part.discard(Reason::Duplicate);
             }
             let id = response.text_of("id").unwrap_or_default();
             if !id.is_empty() {
-                results.insert(print);
+                known.insert(print);
             }
             self.result(
                 id,
@@ -375,6 +377,9 @@ impl Parts {
                 None,
             );
         } else if let Some(call) = part.get("functionCall") {
+            if call_print(call.peek()).is_some_and(|print| !known.insert(print)) {
+                return part.discard(Reason::Duplicate);
+            }
             let id = call.text_of("id").unwrap_or_default();
             self.call(id, call);
         } else if let Some(text) = value.as_str() {
@@ -455,16 +460,23 @@ fn messages_of(line: &Value) -> Vec<(usize, &Value)> {
     }
 }
 
-/// The tool results that a message has beside its calls.
-fn results_of(message: &Value) -> Vec<Digest> {
+/// The calls that a message has as `toolCalls`, and their results.
+fn tools_of(message: &Value) -> Vec<Digest> {
     let calls = message.get("toolCalls").and_then(Value::as_array);
-    let results = calls
-        .into_iter()
-        .flatten()
-        .filter_map(|call| call.get("result"));
+    let calls = calls.unwrap_or_default().iter();
+    let results = calls.clone().filter_map(|call| call.get("result"));
     let parts = results.filter_map(Value::as_array).flatten();
     let responses = parts.filter_map(|part| part.get("functionResponse"));
-    responses.map(fingerprint).collect()
+    let responses = responses.map(fingerprint);
+    responses.chain(calls.filter_map(call_print)).collect()
+}
+
+/// What identifies a call among its copies: one without id has none.
+fn call_print(call: &Value) -> Option<Digest> {
+    let id = call.get("id").filter(|id| id.as_str() != Some(""))?;
+    let name = call.get("name").cloned().unwrap_or(Value::Null);
+    let args = call.get("args").cloned().unwrap_or(Value::Null);
+    Some(fingerprint(&Value::Array(vec![id.clone(), name, args])))
 }
 
 /// What identifies a message among its copies.

@@ -275,8 +275,12 @@ impl Parts {
     }
 }
 
-/// The answer of a tool, and whether the tool succeeded.
+/// The answer of a tool, and whether the tool succeeded. A command that failed is `completed`: its exit
+/// code is in the metadata.
 fn answer(state: Node<'_, '_>) -> Option<(bool, Value)> {
+    let code = state.peek().get("metadata");
+    let code = code.and_then(|metadata| metadata.get("exit")?.as_i64());
+    let is_zero = code.is_none_or(|code| code == 0);
     let output = state.take_of("output");
     let error = state.take_of("error");
     let attachments = state
@@ -284,10 +288,10 @@ fn answer(state: Node<'_, '_>) -> Option<(bool, Value)> {
         .filter(|node| !says_nothing(node.peek()));
     match (output, error, attachments) {
         (None, None, None) => None,
-        (Some(output), None, None) => Some((true, output)),
+        (Some(output), None, None) => Some((is_zero, output)),
         (None, Some(error), None) => Some((false, error)),
         (output, error, attachments) => {
-            let ok = error.is_none();
+            let ok = error.is_none() && is_zero;
             let parts = [
                 ("output", output),
                 ("error", error),

@@ -41,7 +41,7 @@ pub use redact::{Redacted, RedactedLines, Statement};
 pub use secrets::{Finder, Mark, Search, Secrets};
 
 use crate::Agent;
-use crate::session::{Part, SessionFile, SessionId};
+use crate::session::{MARK_DIGITS, Part, SessionFile, SessionId};
 use journal::{Journal, MAX_JOURNAL_BYTES, Piece, Stream};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -62,8 +62,6 @@ const FORMAT: &str = "threadseal-archive/1";
 const JOURNAL_ENDING: &str = ".jsonl";
 const SUB_AGENT_START: &str = "sub-";
 const MAIN: &str = "main";
-/// Hex digits that distinguish a second log with the name of another one.
-const MARK_DIGITS: usize = 8;
 
 /// The effects that an archive needs.
 #[derive(Debug, Clone)]

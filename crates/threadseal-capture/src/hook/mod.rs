@@ -111,7 +111,8 @@ impl Payload {
 
 /// The event of a payload of Copilot CLI 1.0, which names none: the first of these members shows it.
 fn event_of_copilot(payload: &Value) -> Option<&'static str> {
-    const EVENTS: [(&str, &str); 6] = [
+    const EVENTS: [(&str, &str); 7] = [
+        ("trigger", "preCompact"),
         ("toolResult", "postToolUse"),
         ("toolName", "preToolUse"),
         ("stopReason", "agentStop"),
@@ -203,6 +204,7 @@ mod tests {
                 "postToolUse",
             ),
             (r#""source":"new","initialPrompt":"x""#, "sessionStart"),
+            (r#""trigger":"auto","customInstructions":"""#, "preCompact"),
             (r#""reason":"complete""#, "sessionEnd"),
         ] {
             let payload = format!(r#"{{"sessionId":"c","timestamp":1,"cwd":"/w",{members}}}"#);

@@ -9,6 +9,9 @@ use threadseal_core::error::{Error, ErrorKind};
 /// Most bytes of the part after the colon.
 pub const MAX_SESSION_ID_BYTES: usize = 128;
 
+/// Digits of the mark in the id of a log that claims the id of another one.
+pub const MARK_DIGITS: usize = 8;
+
 /// The id of a session: `claude-code:3f9c1a2e-…`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId {
@@ -119,8 +122,15 @@ impl SessionPrefix {
     }
 }
 
+/// Whether `own` is the id that a log gets which claims the id `of` of another one: `of`, `-` and a mark.
+pub fn is_beside(own: &str, of: &str) -> bool {
+    let mark = own.strip_prefix(of).and_then(|rest| rest.strip_prefix('-'));
+    let is_digit = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
+    mark.is_some_and(|mark| mark.len() == MARK_DIGITS && mark.bytes().all(is_digit))
+}
+
 /// The sessions among `all` whose id begins with `prefix`. An id that is exactly the prefix is
-/// found even if longer ids begin so.
+/// found even if longer ids begin so, and the id that all others claim before them.
 pub fn find<T>(
     prefix: &SessionPrefix,
     all: impl IntoIterator<Item = T>,
@@ -132,10 +142,18 @@ pub fn find<T>(
     if exact == 1 {
         matching.retain(|one| prefix.is(id_of(one)));
     }
-    if matching.len() > 1 {
-        return Found::Many(matching);
+    let is_claimed = |of: &SessionId, by: &SessionId| {
+        of == by || of.agent == by.agent && is_beside(&by.own, &of.own)
+    };
+    let claimed = matching.iter().position(|of| {
+        let mut others = matching.iter();
+        others.all(|other| is_claimed(id_of(of), id_of(other)))
+    });
+    match claimed {
+        Some(place) => Found::One(matching.swap_remove(place)),
+        None if matching.is_empty() => Found::None,
+        None => Found::Many(matching),
     }
-    matching.pop().map_or(Found::None, Found::One)
 }
 
 pub(super) fn is_id_byte(byte: u8) -> bool {

@@ -11,7 +11,7 @@
 mod id;
 mod look;
 
-pub use id::{Found, MAX_SESSION_ID_BYTES, SessionId, SessionPrefix, find};
+pub use id::{Found, MARK_DIGITS, MAX_SESSION_ID_BYTES, SessionId, SessionPrefix, find, is_beside};
 
 use crate::Agent;
 use look::{Look, Outline, hash_name, is_uuid};
@@ -113,13 +113,19 @@ const READERS: [Reader; 12] = [
     claude_code,
 ];
 
-/// `{"uuid":…,"parentUuid":…,"sessionId":…,"cwd":…,"type":"user","message":{"role":…,"parts":[…]}}`
+/// `{"uuid":…,"parentUuid":…,"sessionId":…,"cwd":…,"type":"user","message":{"role":…,"parts":[…]}}`, and
+/// `agentId` and `isSidechain` in the log of a subagent that runs in the background
 fn qwen(look: &Look<'_>) -> Option<SessionFile> {
     let parts = |line: &Outline| line.has("message.parts") && line.has("parentUuid");
     let line = look.lines().find(|line| parts(line))?;
-    let session = id(Agent::Qwen, line.get("sessionId")?);
-    let main = Part::Main;
-    Some(file(session, main, look.first_of("cwd"), Growth::Appends))
+    let named = line.get("sessionId")?;
+    let is_beside = line.get("isSidechain") == Some("true");
+    let part = match line.get("agentId").filter(|_| is_beside) {
+        Some(name) => sub_agent(name, named),
+        None => Part::Main,
+    };
+    let session = id(Agent::Qwen, named);
+    Some(file(session, part, look.first_of("cwd"), Growth::Appends))
 }
 
 /// `{"type":"session.start","data":{"sessionId":…,"context":{"cwd":…}},"id":…,"timestamp":…}`

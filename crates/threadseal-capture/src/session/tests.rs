@@ -39,6 +39,10 @@ fn each_agent_is_known_by_its_content() {
             format!("qwen:{UUID}"), Some("/p"), Appends,
         ),
         (
+            format!(r#"{{"uuid":"u","parentUuid":null,"sessionId":"{UUID}","timestamp":"t","type":"user","cwd":"/p","agentId":"general-purpose-call_1","isSidechain":true,"message":{{"role":"user","parts":[{{"text":"x"}}]}}}}"#),
+            format!("qwen:{UUID}/general-purpose-call_1"), Some("/p"), Appends,
+        ),
+        (
             format!(r#"{{"type":"session.start","data":{{"sessionId":"{UUID}","context":{{"cwd":"/p"}}}},"id":"i","timestamp":"t"}}"#),
             format!("copilot:{UUID}"), Some("/p"), Appends,
         ),
@@ -193,5 +197,36 @@ fn ids_are_parsed_and_found_by_a_unique_prefix() {
     }
     for refused in ["3f9c1a", "codex:", "codex:a/b"] {
         assert!(refused.parse::<SessionId>().is_err(), "{refused}");
+    }
+}
+
+// T-ARC-27
+#[test]
+fn a_log_that_claims_an_id_makes_no_beginning_of_it_ambiguous() {
+    let found = |text: &str, all: &[&str]| {
+        let all: Vec<SessionId> = all.iter().map(|id| id.parse().unwrap()).collect();
+        match find(&text.parse().unwrap(), all, |id| id) {
+            Found::None => Vec::new(),
+            Found::One(id) => vec![id.to_string()],
+            Found::Many(many) => many.iter().map(ToString::to_string).collect(),
+        }
+    };
+    let claimed = [
+        "gemini:dc11",
+        "gemini:dc11-0a1b2c3d",
+        "gemini:dc11-fedba9bf",
+    ];
+    for text in ["dc", "dc11", "gemini:d"] {
+        assert_eq!(found(text, &claimed), ["gemini:dc11"], "{text}");
+    }
+    assert_eq!(found("dc11-0", &claimed), ["gemini:dc11-0a1b2c3d"]);
+    assert_eq!(found("dc11-", &claimed).len(), 2);
+    for other in [
+        "gemini:dc11-0a1b2c3",
+        "gemini:dc11-0A1B2C3D",
+        "gemini:dc110a1b2c3d",
+        "qwen:dc11-0a1b2c3d",
+    ] {
+        assert_eq!(found("dc", &["gemini:dc11", other]).len(), 2, "{other}");
     }
 }

@@ -14,10 +14,11 @@ use crate::render::style::Palette;
 use crate::sessions::{self, Judge, JudgedSession, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use threadseal_capture::Agent;
 use threadseal_capture::index::IndexedLog;
-use threadseal_capture::session::SessionId;
+use threadseal_capture::session::{SessionId, is_beside};
 use threadseal_capture::state::Light;
 use threadseal_core::time::Timestamp;
 use threadseal_store::sys::path_text;
@@ -307,13 +308,19 @@ fn own(id: &str) -> &str {
     id.split_once(':').map_or(id, |(_, own)| own)
 }
 
-/// For each id the fewest characters that no other id begins with.
+/// For each id the fewest characters that no other id begins with; all of one that claims another.
 pub(super) fn shown_lengths(ids: &[&str]) -> Vec<usize> {
-    let mut sorted = ids.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
+    let known: BTreeSet<&str> = ids.iter().copied().collect();
+    let claims = |id: &str| {
+        let split = id.rsplit_once('-');
+        split.is_some_and(|(of, _)| known.contains(of) && is_beside(id, of))
+    };
+    let sorted: Vec<&str> = known.iter().copied().filter(|id| !claims(id)).collect();
     let common = |a: &str, b: &str| a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let length = |id: &&str| {
+        if claims(id) {
+            return id.len();
+        }
         let at = sorted.binary_search(id).unwrap_or(0);
         let before = at.checked_sub(1).and_then(|at| sorted.get(at));
         let neighbours = before.into_iter().chain(sorted.get(at + 1));
@@ -408,5 +415,6 @@ mod tests {
             [8, 6, 8]
         );
         assert_eq!(shown_lengths(&["3f9c1a2e", "3f9c1a2e"]), [6, 6]);
+        assert_eq!(shown_lengths(&["3f9c1a2e-0a1b2c3d", "3f9c1a2e"]), [17, 6]);
     }
 }

@@ -98,6 +98,40 @@ fn an_answer_with_the_id_of_its_call_does_not_replace_the_call() {
 }
 
 #[test]
+fn a_call_that_a_compaction_repeats_with_a_new_id_is_carried_once() {
+    let call = r#"{"id":"g1","type":"gemini","content":"","tokens":{"input":9,"output":3},"toolCalls":[{"id":"c1","name":"ls","args":{"d":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}],"status":"success"}]}"#;
+    let part = r#"{"functionCall":{"name":"ls","args":{"d":"."},"id":"c1"}}"#;
+    let answer = r#"{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}"#;
+    let repeated = |part: &str| {
+        format!(
+            r#"{{"$set":{{"messages":[{{"id":"u8","type":"user","content":[{{"text":"so far: one file"}}]}},
+            {{"id":"g9","type":"gemini","content":[{part}]}},{{"id":"u9","type":"user","content":[{answer}]}}]}}}}"#
+        )
+        .replace('\n', "")
+    };
+    let of = |lines: &[&str]| {
+        let mapped = mapped(&format!("{HEAD}\n{}\n", lines.join("\n")));
+        (roles(&mapped), calls(&mapped))
+    };
+    let set = repeated(part);
+    let once = ("assistant user".to_owned(), (1, 1));
+    assert_eq!(of(&[call, &set]), once);
+    assert_eq!(of(&[call, &set, &set]), once);
+    // Where only the parts remain, the first one counts.
+    assert_eq!(
+        of(&[&set, &set.replace("g9", "g10")]),
+        ("user assistant tool".to_owned(), (1, 1))
+    );
+    // Another call, or one without id, is no repetition.
+    for other in [
+        part.replace("\".\"", "\"..\""),
+        part.replace(",\"id\":\"c1\"", ""),
+    ] {
+        assert_eq!(of(&[call, &repeated(&other)]).1, (2, 1), "{other}");
+    }
+}
+
+#[test]
 fn an_answer_without_a_record_of_its_call_is_carried_once() {
     let answer = r#"{"id":"N","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a"}}}]}"#;
     let [first, second] = ["a", "b"].map(|id| answer.replace('N', id));

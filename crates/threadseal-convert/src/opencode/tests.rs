@@ -73,6 +73,24 @@ fn a_tool_part_is_a_call_and_its_answer() {
 }
 
 #[test]
+fn a_command_that_ended_with_a_code_failed() {
+    for (metadata, ok) in [
+        (r#"{"exit":0}"#, true),
+        (r#"{"exit":3}"#, false),
+        (r#"{"exit":-1}"#, false),
+        (r#"{"exit":null}"#, true),
+        (r#"{"exit":"3"}"#, true),
+        ("3", true),
+    ] {
+        let part = format!(
+            r#"{{"type":"tool","tool":"bash","callID":"c1","state":{{"status":"completed","input":{{}},"output":"x","metadata":{metadata}}}}}"#
+        );
+        let mapped = mapped(&session(&part));
+        assert_eq!(mapped.turns()[1].tool_results[0].ok, ok, "{metadata}");
+    }
+}
+
+#[test]
 fn tokens_of_several_steps_in_one_message_are_summed() {
     let step = r#"{"type":"step-finish","reason":"stop","tokens":{"input":1,"output":2,"reasoning":0,"cache":{"read":3,"write":4}}}"#;
     let mapped = mapped(&session(&format!("{step},{step}")));
