@@ -4,6 +4,7 @@ The check shows that, while both programs have their databases open,
 
 * each state is sealed and verifies, and an independent export (rows.py) gives the same bytes;
 * sessions are listed and shown, also after the program deleted them;
+* messages, calls and tokens of LangGraph are those that its own reader counts;
 * an edit and a deletion of a row are named, and an older copy of a database is `rolled_back`.
 """
 import argparse
@@ -87,6 +88,90 @@ def langgraph(scene):
     return states
 
 
+def graph_of_messages():
+    """A graph with a model, a tool that fails, and a subgraph that adds messages of its own."""
+    from langchain_core.messages import AIMessage, ToolMessage
+    from langgraph.graph import END, START, MessagesState, StateGraph
+
+    class State(MessagesState):
+        note: str
+
+    asked = [0]
+
+    def model(_state):
+        asked[0] += 1
+        if asked[0] % 2 == 0:
+            usage = {"input_tokens": 20, "output_tokens": 2, "total_tokens": 22}
+            return {"messages": [AIMessage("two files", usage_metadata=usage)], "note": "x"}
+        call = {"id": f"c{asked[0]}", "name": "ls"}
+        content = [{"type": "text", "text": "I look for frobnicators"}, {"type": "tool_use", "input": {}, **call}]
+        usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13, "input_token_details": {"cache_read": 4}}
+        return {"messages": [AIMessage(content, tool_calls=[{"args": {"path": "/"}, **call}], usage_metadata=usage)]}
+
+    def tool(state):
+        call = state["messages"][-1].tool_calls[0]
+        return {"messages": [ToolMessage("no such file", tool_call_id=call["id"], name="ls", status="error")]}
+
+    def inner(state):
+        return {"messages": [AIMessage("from the subgraph", id=f"inner {len(state['messages'])}")]}
+
+    def next_node(state):
+        return "tool" if getattr(state["messages"][-1], "tool_calls", None) else "sub"
+
+    sub = StateGraph(State)
+    sub.add_node("inner", inner)
+    sub.add_edge(START, "inner")
+    sub.add_edge("inner", END)
+    graph = StateGraph(State)
+    graph.add_node("model", model)
+    graph.add_node("tool", tool)
+    graph.add_node("sub", sub.compile(checkpointer=True))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", next_node, ["tool", "sub"])
+    graph.add_edge("tool", "model")
+    graph.add_edge("sub", END)
+    return graph
+
+
+def langgraph_messages(scene):
+    """Counts what the library reads from its checkpoints, and compares the list."""
+    from langchain_core.messages import RemoveMessage
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    database = scene.folder / "chats/checkpoints.db"
+    database.parent.mkdir()
+    with SqliteSaver.from_conn_string(str(database)) as saver:
+        run = graph_of_messages().compile(checkpointer=saver)
+        config = {"configurable": {"thread_id": "chat"}}
+        for turn in range(TURNS):
+            run.invoke({"messages": [("user", f"list {turn}")]}, config)
+            scene.run(0, "archive", "add", database)
+        first = run.get_state(config).values["messages"][0]
+        run.update_state(config, {"messages": [RemoveMessage(id=first.id)]})
+        scene.run(0, "archive", "add", database)
+        scene.run(0, "verify", database)
+        messages = {}
+        for found in saver.list(config):
+            for message in found.checkpoint["channel_values"].get("messages", []):
+                messages.setdefault(message.id, message)
+    kinds = [message.type for message in messages.values()]
+    calls = sum(len(getattr(message, "tool_calls", [])) for message in messages.values())
+    usages = [getattr(message, "usage_metadata", None) or {} for message in messages.values()]
+    tokens = sum(usage.get("input_tokens", 0) + usage.get("output_tokens", 0) for usage in usages)
+    listed = {row["id"]: row for row in json.loads(scene.run(0, "list", "--json"))["sessions"]}
+    found = listed["langgraph:chat"]
+    counted = (len(messages), calls, tokens)
+    if (found["turns"], found["tools"], found["tokens"]) != counted or "human" not in kinds:
+        fail(f"counted {counted} {kinds}, listed {found}")
+    if listed["langgraph:t2"]["turns"] is not None:
+        fail(f"a graph without messages has a count: {listed['langgraph:t2']}")
+    scene.run(0, "search", "frobnicators")
+    shown = scene.run(0, "show", "langgraph:chat")
+    if "from the subgraph" not in shown or "list 0" not in shown:
+        fail(f"shown: {shown}")
+    return counted
+
+
 def openai_agents(scene):
     from agents import Agent, Model, ModelResponse, Runner, SQLiteSession, Usage, function_tool, set_tracing_disabled
     from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
@@ -155,6 +240,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         scene = Scene(pathlib.Path(folder).resolve(), str(pathlib.Path(given.threadseal).resolve()))
         print(f"langgraph: {langgraph(scene)} states sealed and repeated")
+        print(f"langgraph: {langgraph_messages(scene)} messages, calls and tokens, as the library counts them")
         print(f"openai-agents: {openai_agents(scene)} states sealed and repeated")
 
 

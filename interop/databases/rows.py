@@ -27,6 +27,17 @@ TABLES = {
         "agent_sessions": ("session_id", ["session_id"]),
         "agent_messages": ("session_id", ["id"]),
     },
+    "goose": {
+        "sessions": ("id", ["id"]),
+        "messages": ("session_id", ["id"]),
+        "usage_ledger": ("session_id", ["id"]),
+        "thread_messages": ("session_id", ["id"]),
+    },
+    "cursor": {
+        "cursorDiskKV": (("composerData", "bubbleId", "messageRequestContext"), ["key"]),
+        "composerHeaders": ("composerId", ["composerId"]),
+    },
+    "cursor-agent": {"meta": (None, ["key"]), "blobs": (None, ["id"])},
 }
 SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -57,6 +68,14 @@ def spell(value):
     return '{"blob":"' + base64.b64encode(value).decode() + '"}'
 
 
+def is_of(key, words, session):
+    """Whether a key is one of the words, a colon, and the session, alone or before another colon."""
+    if not isinstance(key, Text):
+        return False
+    parts = key.split(b":")
+    return len(parts) > 1 and parts[0].decode() in words and parts[1] == session.encode()
+
+
 def export(path, kind, session):
     """The lines of all rows of a session, in order."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -69,10 +88,15 @@ def export(path, kind, session):
         if not columns:
             continue
         listed = ",".join('"' + name.replace('"', '""') + '"' for name in columns)
-        rows = database.execute(f"SELECT {listed} FROM {table} WHERE {owner} COLLATE BINARY = ?", [session])
+        if isinstance(owner, str):
+            rows = database.execute(f"SELECT {listed} FROM {table} WHERE {owner} COLLATE BINARY = ?", [session])
+        else:
+            rows = database.execute(f"SELECT {listed} FROM {table}")
         twins = {}
         for row in rows:
             row = dict(zip(columns, row))
+            if isinstance(owner, tuple) and not is_of(row["key"], owner, session):
+                continue
             name = f'{{"table":"{table}","key":[{",".join(spell(row[column]) for column in key)}]'
             values = ",".join(f"{string(column)}:{spell(row[column])}" for column in columns if row[column] is not None)
             twins.setdefault(name, []).append(values)

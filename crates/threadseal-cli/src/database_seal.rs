@@ -163,6 +163,14 @@ pub(crate) fn seal_named(
     Ok(())
 }
 
+/// The trouble with a database of an agent that is of no known kind.
+pub(crate) fn unknown(path: &Path, why: &str) -> String {
+    let path = path.display();
+    format!(
+        "{path}: it is not sealed: {why}; hint: install a newer threadseal, then threadseal watch --once"
+    )
+}
+
 /// What a trouble of one session of a database is about.
 pub(crate) fn about(database: &str, session: &str) -> String {
     format!("{database}#{session}")

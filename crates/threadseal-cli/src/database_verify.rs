@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! verify opencode.db   ─► its sessions ─► the log of each, in the home ─► seals, then rows of the database
+//! verify FOLDER        ─► databases in it that were sealed ─► the same; others are named in a note
 //! any other log of rows                                              ─► the same comparison
 //! ```
 
 use crate::context::Context;
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_capture::database::{self, Found, Kind};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::sys::{directory_of, path_text, text_path};
 use threadseal_verify::output::PathError;
 use threadseal_verify::run::VerifyRun;
 use threadseal_verify::{FileResult, Verifier};
+use walkdir::WalkDir;
 
 /// A database that was named.
 pub(crate) struct Database {
@@ -53,6 +55,104 @@ pub(crate) fn split(
         }
     }
     Ok((databases, paths))
+}
+
+/// A folder that was named, and the databases in it of which something was sealed.
+pub(crate) struct Folder {
+    path: PathBuf,
+    databases: Vec<Database>,
+}
+
+/// The databases of agents in the folders of `named`. One of which nothing was sealed is named in a note:
+/// it has no seal that could be verified.
+///
+/// # Errors
+/// When the home cannot be used.
+pub(crate) fn in_folders(named: &[PathBuf], context: &Context) -> Result<Vec<Folder>, Failure> {
+    let mut folders = Vec::new();
+    for path in named.iter().filter(|path| path.is_dir()) {
+        let mut databases = Vec::new();
+        let entries = WalkDir::new(path).sort_by_file_name().into_iter();
+        let files = entries
+            .flatten()
+            .filter(|entry| entry.file_type().is_file());
+        for file in files.map(walkdir::DirEntry::into_path) {
+            if database::looks_like(&file).unwrap_or(false) {
+                databases.extend(in_folder(file, context)?);
+            }
+        }
+        folders.push(Folder {
+            path: path.clone(),
+            databases,
+        });
+    }
+    Ok(folders)
+}
+
+fn in_folder(path: PathBuf, context: &Context) -> Result<Option<Database>, Failure> {
+    let Ok(real) = context.fs.canonicalize(&path) else {
+        return Ok(None);
+    };
+    let sealed = sealed_kind(&real, context)?;
+    let (kind, sessions) = match (sealed, database::find(&real)) {
+        (Some(kind), found) => {
+            let sessions = found.map(|(_, sessions)| sessions).unwrap_or_default();
+            (kind, sessions)
+        }
+        (None, Ok((Found::Kind(_), sessions))) => {
+            if !sessions.is_empty() {
+                let (shown, count) = (path.display(), sessions.len());
+                complain(&format!(
+                    "note: {shown} has {count} sessions and nothing seals them; hint: threadseal archive add {shown}"
+                ));
+            }
+            return Ok(None);
+        }
+        (None, Ok((Found::Other(_), _))) => return Ok(None),
+        (None, Err(error)) => {
+            complain(&format!("note: {} is passed over: {error}", path.display()));
+            return Ok(None);
+        }
+    };
+    Ok(Some(Database {
+        path,
+        real,
+        kind,
+        sessions: sessions.into_keys().collect(),
+    }))
+}
+
+/// The kind that a database had when it was sealed.
+fn sealed_kind(real: &Path, context: &Context) -> Result<Option<Kind>, Failure> {
+    let Some(home) = context.home()? else {
+        return Ok(None);
+    };
+    let is_sealed = |kind: &Kind| {
+        let any = database::place(home.path(), real, *kind, "any");
+        let names = context.fs.read_dir(directory_of(&any)).unwrap_or_default();
+        let mut names = names.iter().map(Path::new);
+        names.any(|name| name.extension().is_some_and(|ending| ending == "jsonl"))
+    };
+    Ok(Kind::ALL.into_iter().find(is_sealed))
+}
+
+/// Verifies the databases in folders.
+///
+/// # Errors
+/// When there is no home.
+pub(crate) fn verify_folders(
+    folders: &[Folder],
+    verifier: &Verifier,
+    run: &mut VerifyRun,
+    context: &Context,
+) -> Result<(), Failure> {
+    for folder in folders.iter().filter(|folder| !folder.databases.is_empty()) {
+        run.add_elsewhere(&folder.path, folder.databases.len() as u64);
+        for database in &folder.databases {
+            verify(database, verifier, run, context)?;
+        }
+    }
+    Ok(())
 }
 
 /// Verifies the log of each session of a database, also of those that are no longer in it.

@@ -5,6 +5,7 @@
 //! ```
 
 use crate::context::Context;
+use crate::database_seal;
 use crate::exit::Failure;
 use crate::passphrase::PassphraseArgs;
 use crate::session_seal::session_of;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_capture::agent::places::LogFolder;
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Effects, LogName, Secret};
+use threadseal_capture::database;
 use threadseal_capture::index::{Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
@@ -338,6 +340,52 @@ pub(crate) fn unsealed(folders: &[(Agent, LogFolder)], context: &Context) -> Vec
     });
     logs.filter(|(_, log)| fs.symlink_metadata(&seal_path(log)).is_err() && is_session(log))
         .collect()
+}
+
+/// What keeps the databases of agents from being sealed: sessions without a log, or tables that are not
+/// known. One that cannot be read is in the troubles of the watcher.
+///
+/// # Errors
+/// When the home or its archive cannot be read.
+pub(crate) fn unsealed_databases(
+    folders: &[(Agent, LogFolder)],
+    context: &Context,
+) -> Result<Vec<(Agent, PathBuf, String)>, Failure> {
+    let home = context.existing_home()?;
+    let forgotten = archive(&home, Unlock::Never, context)?.forgotten()?;
+    let fs = &*context.fs;
+    let mut found = Vec::new();
+    for (agent, folder) in folders {
+        for path in folder.logs() {
+            let Ok(real) = fs.canonicalize(&path) else {
+                continue;
+            };
+            if !database::looks_like(&real).unwrap_or(false) {
+                continue;
+            }
+            let message = match database::find(&real) {
+                Ok((database::Found::Kind(kind), sessions)) => {
+                    let is_missing = |session: &&String| {
+                        let log = database::place(home.path(), &real, kind, session);
+                        let id = SessionId::new(kind.agent(), session);
+                        fs.symlink_metadata(&log).is_err()
+                            && !forgotten.iter().any(|gone| gone.session == id)
+                    };
+                    match sessions.keys().filter(is_missing).count() {
+                        0 => continue,
+                        count => format!(
+                            "{}: {count} sessions are not sealed; hint: threadseal watch --once",
+                            path.display()
+                        ),
+                    }
+                }
+                Ok((database::Found::Other(why), _)) => database_seal::unknown(&path, &why),
+                Err(_) => continue,
+            };
+            found.push((*agent, path, message));
+        }
+    }
+    Ok(found)
 }
 
 /// The session whose id begins with `text`, also a forgotten one; `None` if there is none.

@@ -1,21 +1,22 @@
 //! Rows of a session in a database, as the log of its states has them (`spec/database-sources.md`).
 //!
 //! ```text
-//! {"format":"threadseal-rows/1","kind":"opencode"|"openai-agents","session":ID,…}
+//! {"format":"threadseal-rows/1","kind":KIND,"session":ID,…}
 //! {"table":T,"key":[…],"row":{"COLUMN":VALUE,…}}   {"table":T,"key":[…],"gone":true}   {"state":N,…}
 //! ```
 //!
 //! The last line of each row counts. OpenCode's rows become the document of `opencode export`, those of
-//! the Agents SDK its items, and the mappings of these read them. A "line" is the line of the log.
+//! the Agents SDK its items, those of Goose its messages, and the mappings of these read them. Those of
+//! LangGraph and Cursor have mappings of their own. A "line" is the line of the log.
 //!
 //! `spec/scroll-mappings.md` C22 has the table.
 
-use super::account::{Account, Reason, object};
+use super::account::{Account, Reason, Tokens, object};
 use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{json_objects, read_json, weight};
 use super::thread::fingerprint;
-use super::{openai_agents, opencode};
+use super::{cursor, goose, langgraph, openai_agents, opencode};
 use std::collections::{BTreeMap, HashMap};
 use threadseal_core::canon::json::{Number, Text, Value};
 use threadseal_core::digest::Digest;
@@ -24,19 +25,34 @@ use threadseal_core::limits::MAX_JSON_VALUES;
 
 const NAME: &str = "database-rows";
 const LOG: &str = "threadseal-rows/1";
-/// Columns of OpenCode that hold JSON.
-const JSON_COLUMNS: [&str; 6] = [
+const KINDS: [&str; 6] = [
+    "opencode",
+    "openai-agents",
+    "goose",
+    "langgraph",
+    "cursor",
+    "cursor-agent",
+];
+/// Columns of OpenCode and Goose that hold JSON.
+const JSON_COLUMNS: [&str; 13] = [
     "data",
     "model",
     "metadata",
     "permission",
     "revert",
     "summary_diffs",
+    "content_json",
+    "metadata_json",
+    "extension_data",
+    "recipe_json",
+    "user_recipe_values_json",
+    "model_config_json",
+    "parent_delegation",
 ];
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
-    about: "Rows of a session in a database of OpenCode or the OpenAI Agents SDK",
+    about: "Rows of a session in a database of OpenCode, the OpenAI Agents SDK, Goose, LangGraph or Cursor",
     detect,
     map,
 };
@@ -44,7 +60,7 @@ pub(super) const FORMAT: Format = Format {
 fn detect(head: &Head<'_>) -> Option<Mark> {
     let first = head.lines.first()?;
     let text = |name| first.get(name).and_then(Value::as_str);
-    let is_known = matches!(text("kind"), Some("opencode" | "openai-agents"));
+    let is_known = text("kind").is_some_and(|kind| KINDS.contains(&kind));
     let why = "a first line with `threadseal-rows/1`";
     Mark::when(
         is_known && text("format") == Some(LOG),
@@ -65,7 +81,7 @@ impl Row {
         self.columns.get(column)?.as_str()
     }
 
-    fn number(&self, column: &str) -> i64 {
+    pub(super) fn number(&self, column: &str) -> i64 {
         let value = self.columns.get(column).and_then(Value::as_i64);
         value.unwrap_or_default()
     }
@@ -120,6 +136,10 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     match kind.as_str() {
         "opencode" => Ok(opencode(rows, account)),
         "openai-agents" => Ok(agents(rows, account)),
+        "goose" => Ok(goose(rows, account)),
+        "langgraph" => langgraph::map_rows(rows, account),
+        "cursor" => cursor::map_composer(rows, account),
+        "cursor-agent" => cursor::map_chat(rows, account),
         _ => {
             let message = "not the rows of a session of an agent that is known";
             Err(Error::new(ErrorKind::InvalidInput, message))
@@ -155,7 +175,7 @@ fn real(value: &Value) -> Option<Value> {
     Some(Value::Number(Number::parse(&format!("{number:?}"))?))
 }
 
-fn unknown(row: &Row, account: &mut Account) {
+pub(super) fn unknown(row: &Row, account: &mut Account) {
     account.lose_record(weight(&row.columns));
     account.unmapped(row.line, &format!("a row of table {}", row.table));
 }
@@ -248,6 +268,50 @@ fn agents(rows: Vec<Row>, mut account: Account) -> Mapped {
     openai_agents::map_rows(&items.collect::<Vec<_>>(), account)
 }
 
+fn goose(rows: Vec<Row>, mut account: Account) -> Mapped {
+    let (mut session, mut messages) = (None, Vec::new());
+    let mut spent = Tokens::default();
+    for row in rows {
+        match row.table.as_str() {
+            "sessions" => session = Some((row.line, row.columns)),
+            "messages" => messages.push(row),
+            "usage_ledger" => {
+                spent.add(goose::sums(&row.columns));
+                account.drop_part(row.line, "", Reason::Metadata);
+            }
+            // The messages of several sessions, as the program displays them.
+            "thread_messages" => account.drop_part(row.line, "", Reason::View),
+            _ => unknown(&row, &mut account),
+        }
+    }
+    messages.sort_by_key(|row| (row.number("created_timestamp"), row.number("id")));
+    let messages = messages.iter().map(|row| (row.line, goose_message(row)));
+    goose::map_rows(
+        session.as_ref(),
+        &messages.collect::<Vec<_>>(),
+        spent,
+        account,
+    )
+}
+
+/// A message as Goose exports it.
+fn goose_message(row: &Row) -> Value {
+    const NAMES: [(&str, &str); 5] = [
+        ("row", "id"),
+        ("id", "message_id"),
+        ("created", "created_timestamp"),
+        ("content", "content_json"),
+        ("metadata", "metadata_json"),
+    ];
+    let members = row.columns.as_object().unwrap_or_default().iter();
+    let members = members.map(|(column, value)| {
+        let known = NAMES.iter().find(|(_, known)| column == *known);
+        let name = known.map_or_else(|| column.clone(), |(name, _)| Text::from(*name));
+        (name, value.clone())
+    });
+    Value::Object(members.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,9 +389,39 @@ mod tests {
         );
     }
 
+    const GOOSE: &str = r#"{"format":"threadseal-rows/1","kind":"goose","session":"20261101_1","database":"/d"}
+{"table":"messages","key":[12],"row":{"content_json":"[{\"type\":\"toolResponse\",\"id\":\"c\",\"toolResult\":{\"status\":\"success\",\"value\":[]}}]","created_timestamp":1767225601000,"id":12,"message_id":"m3","role":"user","session_id":"20261101_1","timestamp":"2026-01-01 00:00:01"}}
+{"table":"messages","key":[7],"row":{"content_json":"[{\"type\":\"text\",\"text\":\"list\"}]","created_timestamp":1767225600,"id":7,"metadata_json":"{\"userVisible\":true}","role":"user","session_id":"20261101_1"}}
+{"table":"messages","key":[9],"row":{"content_json":"[{\"type\":\"toolRequest\",\"id\":\"c\",\"toolCall\":{\"status\":\"success\",\"value\":{\"name\":\"shell\",\"arguments\":{}}}}]","created_timestamp":1767225601,"id":9,"message_id":"m2","role":"assistant","session_id":"20261101_1"}}
+{"table":"usage_ledger","key":[1],"row":{"id":1,"input_tokens":30,"cache_read_tokens":10,"output_tokens":2,"session_id":"20261101_1"}}
+{"table":"usage_ledger","key":[2],"row":{"id":2,"input_tokens":40,"output_tokens":3,"session_id":"20261101_1"}}
+{"table":"thread_messages","key":[3],"row":{"id":3,"session_id":"20261101_1","content_json":"[]"}}
+SESSION
+{"state":0,"rows":7,"sha256":"x"}
+"#;
+
     #[test]
-    fn rows_of_langgraph_are_no_turns() {
-        let source = "{\"format\":\"threadseal-rows/1\",\"kind\":\"langgraph\",\"session\":\"s\",\"database\":\"/d\"}\n";
-        assert!(crate::detect(source.as_bytes()).is_none());
+    fn rows_of_goose_are_its_messages_by_time_and_id_with_the_sums_of_the_session() {
+        let session = r#"{"table":"sessions","key":["20261101_1"],"row":{"accumulated_input_tokens":90,"accumulated_output_tokens":7,"id":"20261101_1","model_config_json":"{\"model_name\":\"m\"}","working_dir":"/p"}}"#;
+        // Versions before the sums have the tokens of requests, or none.
+        let old = r#"{"table":"sessions","key":["20261101_1"],"row":{"id":"20261101_1","working_dir":"/p"}}"#;
+        for (session, sums) in [(session, (90, 7, 0)), (old, (70, 5, 10))] {
+            let source = GOOSE.replace("SESSION", session);
+            let mapped = crate::detect(source.as_bytes())
+                .unwrap()
+                .map(source.as_bytes())
+                .unwrap();
+            let turns = mapped.turns();
+            let roles: Vec<_> = turns.iter().map(|turn| turn.role.as_str()).collect();
+            assert_eq!(roles, ["user", "assistant", "tool"]);
+            let account = &mapped.account;
+            assert_eq!((account.tool_calls, account.tool_results), (1, 1));
+            let tokens = account.tokens;
+            assert_eq!((tokens.input, tokens.output, tokens.cached), sums);
+            // Some versions have milliseconds.
+            assert_eq!(turns[0].timestamp_ns, Some(1_767_225_600_000_000_000));
+            assert_eq!(turns[2].timestamp_ns, Some(1_767_225_601_000_000_000));
+            assert_eq!(account.lost_bytes(), 0);
+        }
     }
 }

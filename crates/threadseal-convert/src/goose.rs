@@ -24,7 +24,7 @@ use super::mapped::Mapped;
 use super::source::{Node, Reading};
 use super::thread::{
     Thread, block_item, content_items, count_of, document, each_element, each_line, extend,
-    part_item, set_texts, set_values, take_rest,
+    ms_to_ns, part_item, set_texts, set_values, take_rest,
 };
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
@@ -32,6 +32,16 @@ use threadseal_formats::scroll::Role;
 
 const NAME: &str = "goose";
 const NS_IN_S: u64 = 1_000_000_000;
+/// Later times are in milliseconds, as Goose reads them.
+const MAX_SECONDS: u64 = 10_000_000_000;
+/// Members of a message, and those that only its row has, with their names in the scroll.
+const BESIDE: [(&str, &str); 5] = [
+    ("metadata", "metadata"),
+    ("session", "session_id"),
+    ("row", "row"),
+    ("time", "timestamp"),
+    ("counted", "tokens"),
+];
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
@@ -91,21 +101,59 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     Ok(thread.finish(account))
 }
 
+/// The same of a session and its messages that were made from rows, each with its line. `spent` are the
+/// tokens of its requests, for a session that has no sums.
+pub(super) fn map_rows(
+    session: Option<&(u64, Value)>,
+    messages: &[(u64, Value)],
+    spent: Tokens,
+    mut account: Account,
+) -> Mapped {
+    let mut thread = Thread::new(NAME);
+    let has_sums = session.is_some_and(|(_, row)| sums(row) != Tokens::default());
+    if !has_sums {
+        thread.count(spent);
+    }
+    if let Some((line, row)) = session {
+        let reading = Reading::new(*line, row);
+        head(reading.root(), &mut thread);
+        reading.finish(&mut account);
+    }
+    for (line, value) in messages {
+        let reading = Reading::new(*line, value);
+        match message(reading.root(), *line, &mut thread) {
+            Ok(()) => reading.finish(&mut account),
+            Err(reason) => reading.refuse(&reason, &mut account),
+        }
+    }
+    thread.finish(account)
+}
+
+/// The tokens that a session or a request has; `input_tokens` includes those of a cache.
+pub(super) fn sums(value: &Value) -> Tokens {
+    let part = |name| value.get(name).unwrap_or(&Value::Null);
+    let (all, last) = (part("accumulated_usage"), part("usage"));
+    let of = |name: &str| {
+        let counts = [
+            count_of(value, &format!("accumulated_{name}")),
+            count_of(all, name),
+            count_of(value, name),
+            count_of(last, name),
+        ];
+        counts.into_iter().find(|count| *count > 0)
+    };
+    let cached = of("cache_read_tokens").or_else(|| of("cache_read_input_tokens"));
+    Tokens {
+        input: of("input_tokens").unwrap_or_default(),
+        output: of("output_tokens").unwrap_or_default(),
+        cached: cached.unwrap_or_default(),
+        reasoning: 0,
+    }
+}
+
 /// Facts of the session; its sums of tokens are the only ones.
 fn head(root: Node<'_, '_>, thread: &mut Thread) {
-    let of = |name: &str| {
-        let all = count_of(root.peek(), &format!("accumulated_{name}"));
-        if all > 0 {
-            all
-        } else {
-            count_of(root.peek(), name)
-        }
-    };
-    thread.count(Tokens {
-        input: of("input_tokens"),
-        output: of("output_tokens"),
-        ..Tokens::default()
-    });
+    thread.count(sums(root.peek()));
     let mut info = Value::Object(Vec::new());
     take_rest(root, &mut info, &["conversation"]);
     thread.head().set("session_info", info);
@@ -138,10 +186,13 @@ fn message(root: Node<'_, '_>, number: u64, thread: &mut Thread) -> Result<(), S
     draft.messages.push(Message::items(draft.role, items));
     let mut source = thread.source(&[number]);
     set_texts(&mut source, root, &[("id", "id")]);
-    set_values(&mut source, root, &[("metadata", "metadata")]);
+    set_values(&mut source, root, &BESIDE);
     if let Some(moment) = root.get("created") {
-        let seconds = moment.peek().as_u64();
-        draft.timestamp_ns = seconds.and_then(|seconds| seconds.checked_mul(NS_IN_S));
+        let time = moment.peek().as_u64();
+        draft.timestamp_ns = match time {
+            Some(0..=MAX_SECONDS) => time.and_then(|seconds| seconds.checked_mul(NS_IN_S)),
+            _ => ms_to_ns(moment.peek()),
+        };
         source.set("moment", moment.take());
     }
     thread.push(draft, source);

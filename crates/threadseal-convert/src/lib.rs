@@ -15,6 +15,7 @@
 //! | `build` | drafts in order, with the fields that the schema requires |
 //! | `packed` | drafts in few bytes, until they are sealed |
 //! | `growing` | a turn that several records extend |
+//! | `msgpack` | `MessagePack`, within bounds |
 //! | `repeats` | texts that the source contains twice |
 //! | `archive` | ZIP archives of logs, within bounds |
 //! | one per format | its table and its function |
@@ -39,6 +40,7 @@ mod cline;
 mod codex;
 mod continue_dev;
 mod copilot;
+mod cursor;
 mod database_rows;
 mod draft;
 pub mod export;
@@ -49,8 +51,10 @@ mod goose;
 mod growing;
 mod inspect;
 mod langfuse;
+mod langgraph;
 mod mapped;
 mod mini_swe_agent;
+mod msgpack;
 mod openai_agents;
 mod openclaw;
 mod opencode;
@@ -106,6 +110,7 @@ pub const FORMATS: &[Format] = &[
     openai_agents::FORMAT,
     pydantic_ai::FORMAT,
     database_rows::FORMAT,
+    cursor::FORMAT,
 ];
 
 /// The format called `name`.

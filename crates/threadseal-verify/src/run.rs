@@ -197,14 +197,17 @@ impl VerifyRun {
         for path in empty {
             let is_inside = |report: &Report| Path::new(&report.path).starts_with(&path);
             if !self.results.iter().any(is_inside) {
-                let path = path_text(&path);
-                self.errors.push(PathError {
-                    message: format!("nothing to verify in {path}: no file of a known format"),
-                    path: Some(path),
-                    unbuilt: None,
-                });
+                self.errors.push(nothing_in(&path));
             }
         }
+    }
+
+    /// Notes that `files` files of no known format in `folder` are verified by the caller: the folder is
+    /// not empty, and they are not passed over.
+    pub fn add_elsewhere(&mut self, folder: &Path, files: u64) {
+        let nothing = nothing_in(folder);
+        self.errors.retain(|error| error.message != nothing.message);
+        self.passed_over = self.passed_over.saturating_sub(files);
     }
 
     /// Replaces the error of a named path that is not there by reports of what was pruned there.
@@ -220,6 +223,15 @@ impl VerifyRun {
             }
         }
         Ok(())
+    }
+}
+
+fn nothing_in(path: &Path) -> PathError {
+    let path = path_text(path);
+    PathError {
+        message: format!("nothing to verify in {path}: no file of a known format"),
+        path: Some(path),
+        unbuilt: None,
     }
 }
 

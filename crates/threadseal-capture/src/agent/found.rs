@@ -137,7 +137,8 @@ fn number_in(text: &str) -> Option<String> {
 
 /// How many sessions a file has: of a database that is known, all in it.
 fn sessions_in(path: &Path) -> usize {
-    let is_database = path.extension().is_some_and(|ending| ending == "db");
+    let ending = path.extension();
+    let is_database = ending.is_some_and(|ending| ending == "db" || ending == "vscdb");
     match is_database.then(|| database::find(path)) {
         Some(Ok((Found::Kind(_), sessions))) => sessions.len(),
         _ => 1,

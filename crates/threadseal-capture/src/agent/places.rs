@@ -22,17 +22,28 @@ pub struct LogFolder {
 }
 
 impl LogFolder {
+    /// Is a file at `path` named like a log, and as deep as its agent writes them?
+    pub fn names(&self, path: &Path) -> bool {
+        let Ok(inside) = path.strip_prefix(&self.path) else {
+            return false;
+        };
+        let depth = inside.components().count();
+        (1..=self.depth).contains(&depth) && self.is_named(path)
+    }
+
+    fn is_named(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.endings.iter().any(|ending| name.ends_with(ending))
+    }
+
     /// The files in it that are named like logs, as deep as its agent writes them.
     pub fn logs(&self) -> impl Iterator<Item = PathBuf> {
         let walk = WalkDir::new(&self.path).max_depth(self.depth).into_iter();
         let files = walk.take(MAX_LOOKED_AT).filter_map(Result::ok);
         let files = files.filter(|entry| entry.file_type().is_file());
         files
-            .filter(|entry| {
-                let name = entry.file_name().to_string_lossy();
-                self.endings.iter().any(|ending| name.ends_with(ending))
-            })
             .map(walkdir::DirEntry::into_path)
+            .filter(|path| self.is_named(path))
     }
 }
 
@@ -148,7 +159,7 @@ impl Agent {
             Self::Aider | Self::LangGraph | Self::OpenAiAgents => Vec::new(),
             Self::Goose => vec![folder(goose_sessions(machine), 1, &[".db", ".jsonl"])],
             Self::Cursor => vec![
-                folder(own.join("projects"), 4, &[".jsonl", ".txt"]),
+                folder(own.join("projects"), 5, &[".jsonl"]),
                 folder(own.join("chats"), 3, &[".db"]),
                 folder(cursor_state(machine), 1, &[".vscdb"]),
             ],

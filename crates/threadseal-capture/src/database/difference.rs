@@ -19,6 +19,9 @@ const MAX_SHOWN_KEY: usize = 120;
 /// Most bytes of a first line.
 const MAX_FIRST_LINE: u64 = 64 << 10;
 
+/// Columns of changes that have whole seconds.
+const SECONDS: [&str; 1] = ["updated_at"];
+
 /// How a database differs from the last state of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
@@ -223,6 +226,9 @@ fn finding(row: &ChangedRow, seal: u64) -> Finding {
     let touched = match row.touched {
         None => String::new(),
         Some((column, true)) => format!("; so did its {column}"),
+        Some((column, false)) if SECONDS.contains(&column) => {
+            format!("; its {column} did not, which an update in another second would set")
+        }
         Some((column, false)) => {
             format!("; its {column} did not, which an update of the agent would set")
         }

@@ -3,18 +3,21 @@
 //! Only plain tables are read, by statements that are fixed here but for the names of columns. No
 //! comparison follows a collation that the database declares.
 
-use super::kind::{Kind, Query, Table};
+use super::kind::{COMPOSER, First, Kind, Owner, Place, Query, Table, session_of_key};
 use super::value::{spell, string};
 use super::{MAX_COLUMNS, MAX_EXPORT_BYTES, MAX_EXPORT_ROWS, MAX_SESSIONS};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_store::sqlite::foreign;
+use threadseal_store::sys::{Fs as _, RealFs};
 
+/// The encoding of a database in which parts of keys are compared.
+const UTF_8: &str = "UTF-8";
 /// Most parents of a session that are followed.
 const MAX_PARENTS: usize = 32;
 
@@ -96,7 +99,7 @@ pub fn looks_like(path: &Path) -> Result<bool, Error> {
 /// When it cannot be read.
 pub fn find(path: &Path) -> Result<(Found, Stamps), Error> {
     foreign::read(path, |connection| {
-        let reader = Reader { connection, path };
+        let reader = Reader::of(connection, path);
         match reader.kind()? {
             Found::Kind(kind) => Ok((Found::Kind(kind), reader.stamps(kind)?)),
             other => Ok((other, Stamps::new())),
@@ -109,7 +112,7 @@ pub fn find(path: &Path) -> Result<(Found, Stamps), Error> {
 /// # Errors
 /// When it cannot be read, or is of no known kind.
 pub fn kind(path: &Path) -> Result<Kind, Error> {
-    let found = foreign::read(path, |connection| Reader { connection, path }.kind());
+    let found = foreign::read(path, |connection| Reader::of(connection, path).kind());
     match found? {
         Found::Kind(kind) => Ok(kind),
         Found::Other(why) => Err(Error::invalid(format!("{}: {why}", path.display()))),
@@ -122,7 +125,7 @@ pub fn kind(path: &Path) -> Result<Kind, Error> {
 /// When the database cannot be read, is of no known kind, or exceeds a bound.
 pub fn read(path: &Path, session: &str) -> Result<Option<SessionRows>, Error> {
     foreign::read(path, |connection| {
-        let reader = Reader { connection, path };
+        let reader = Reader::of(connection, path);
         match reader.kind()? {
             Found::Kind(kind) => reader.session(kind, session),
             Found::Other(why) => Err(Error::invalid(format!("{}: {why}", path.display()))),
@@ -134,9 +137,20 @@ pub fn read(path: &Path, session: &str) -> Result<Option<SessionRows>, Error> {
 struct Reader<'a> {
     connection: &'a Connection,
     path: &'a Path,
+    /// The file that the path leads to.
+    real: PathBuf,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn of(connection: &'a Connection, path: &'a Path) -> Self {
+        let real = RealFs.canonicalize(path);
+        Self {
+            connection,
+            path,
+            real: real.unwrap_or_else(|_| path.to_owned()),
+        }
+    }
+
     fn sql<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {
         result.map_err(|error| foreign::error(self.path, &error))
     }
@@ -160,6 +174,13 @@ impl Reader<'_> {
                     );
                 }
             }
+            is_it &= kind
+                .file_name()
+                .is_none_or(|name| self.file_name() == Some(name));
+            if is_it && kind.has_keys() && self.encoding()? != UTF_8 {
+                why = format!("its text is not in {UTF_8}, as that of {} is", kind.name());
+                is_it = false;
+            }
             if is_it {
                 return Ok(Found::Kind(kind));
             }
@@ -176,31 +197,53 @@ impl Reader<'_> {
             Form::Table => {}
         }
         let columns = self.columns(name)?;
-        let needed = [table.session].into_iter();
-        let mut needed = needed
+        let owner = match table.owner {
+            Owner::Column(column) | Owner::Keys(column, _) => Some(column),
+            Owner::Folder => None,
+        };
+        let mut needed = owner
+            .into_iter()
             .chain(table.key.iter().copied())
             .chain(table.marks.iter().copied());
         let missing = needed.find(|needed| !columns.iter().any(|column| column == needed));
         Ok(missing.map(|column| Fault::Odd(format!("{name} has no column {column}"))))
     }
 
+    fn file_name(&self) -> Option<&str> {
+        self.real.file_name()?.to_str()
+    }
+
+    /// The only session of a database that is called as its folder.
+    fn folder_session(&self) -> Option<&str> {
+        self.real.parent()?.file_name()?.to_str()
+    }
+
+    fn encoding(&self) -> Result<String, Error> {
+        let pragma = self
+            .connection
+            .query_row("PRAGMA encoding", [], |row| row.get(0));
+        self.sql(pragma)
+    }
+
     fn form(&self, name: &str) -> Result<Form, Error> {
         let sql = "SELECT type, rootpage, sql FROM sqlite_schema WHERE type IN ('table', 'view') AND lower(name) = ?1";
-        let found = self.connection.query_row(sql, [name], |row| {
-            let is_table = matches!(row.get_ref(0)?, ValueRef::Text(b"table"));
-            let has_pages = matches!(row.get_ref(1)?, ValueRef::Integer(1..));
-            let is_plain = match row.get_ref(2)? {
-                ValueRef::Text(text) => {
-                    let start = text.get(..12).unwrap_or_default();
-                    start.eq_ignore_ascii_case(b"CREATE TABLE")
-                }
-                _ => false,
-            };
-            Ok(match is_table && has_pages && is_plain {
-                true => Form::Table,
-                false => Form::Other,
-            })
-        });
+        let found = self
+            .connection
+            .query_row(sql, [name.to_ascii_lowercase()], |row| {
+                let is_table = matches!(row.get_ref(0)?, ValueRef::Text(b"table"));
+                let has_pages = matches!(row.get_ref(1)?, ValueRef::Integer(1..));
+                let is_plain = match row.get_ref(2)? {
+                    ValueRef::Text(text) => {
+                        let start = text.get(..12).unwrap_or_default();
+                        start.eq_ignore_ascii_case(b"CREATE TABLE")
+                    }
+                    _ => false,
+                };
+                Ok(match is_table && has_pages && is_plain {
+                    true => Form::Table,
+                    false => Form::Other,
+                })
+            });
         Ok(self.sql(found.optional())?.unwrap_or(Form::Absent))
     }
 
@@ -235,32 +278,74 @@ impl Reader<'_> {
             let prepared = prepared.or_else(|_| self.connection.prepare(&without_rows));
             let mut statement = self.sql(prepared)?;
             let mut rows = self.sql(statement.query([]))?;
+            let mut sums: BTreeMap<String, (i64, i64, i64)> = BTreeMap::new();
             while let Some(row) = self.sql(rows.next())? {
-                let (session, stamp) = self.stamp(row)?;
+                let (session, stamp) = match sql.first {
+                    First::Session => (self.session_id(row)?, self.stamp(row)?),
+                    First::Nothing => match self.folder_session() {
+                        Some(session) => (session.to_owned(), self.stamp(row)?),
+                        None => continue,
+                    },
+                    First::Key => {
+                        self.sum(row, &mut sums)?;
+                        if sums.len() > MAX_SESSIONS {
+                            return Err(self.limit("sessions", MAX_SESSIONS));
+                        }
+                        continue;
+                    }
+                };
                 stamps.entry(session).or_default().push_str(&stamp);
                 if stamps.len() > MAX_SESSIONS {
                     return Err(self.limit("sessions", MAX_SESSIONS));
                 }
             }
+            for (session, (rows, last, size)) in sums {
+                let stamp = format!("{rows} {last} {size} ");
+                stamps.entry(session).or_default().push_str(&stamp);
+            }
         }
         Ok(stamps)
     }
 
-    fn stamp(&self, row: &Row<'_>) -> Result<(String, String), Error> {
+    /// Adds a row with a key to the sums of its session.
+    fn sum(
+        &self,
+        row: &Row<'_>,
+        sums: &mut BTreeMap<String, (i64, i64, i64)>,
+    ) -> Result<(), Error> {
+        let key = self.session_id(row)?;
+        let Some(session) = session_of_key(&key, &COMPOSER) else {
+            return Ok(());
+        };
+        let number = |column| -> Result<i64, Error> {
+            let found: Option<i64> = self.sql(row.get(column))?;
+            Ok(found.unwrap_or_default())
+        };
+        let (rows, last, size) = sums.entry(session.to_owned()).or_default();
+        *rows += 1;
+        *last = (*last).max(number(1)?);
+        *size = size.saturating_add(number(2)?);
+        Ok(())
+    }
+
+    fn session_id(&self, row: &Row<'_>) -> Result<String, Error> {
         let session = match self.sql(row.get_ref(0))? {
             ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
             _ => None,
         };
-        let session = session.ok_or_else(|| {
+        session.ok_or_else(|| {
             let text = format!("{} has a session whose id is no text", self.path.display());
             Error::invalid(text)
-        })?;
+        })
+    }
+
+    fn stamp(&self, row: &Row<'_>) -> Result<String, Error> {
         let mut stamp = Vec::new();
         for column in 1..=2 {
             spell(self.sql(row.get_ref(column))?, &mut stamp);
             stamp.push(b' ');
         }
-        Ok((session, String::from_utf8_lossy(&stamp).into_owned()))
+        Ok(String::from_utf8_lossy(&stamp).into_owned())
     }
 
     fn session(&self, kind: Kind, session: &str) -> Result<Option<SessionRows>, Error> {
@@ -279,9 +364,9 @@ impl Reader<'_> {
         if export.lines.is_empty() {
             return Ok(None);
         }
-        let (project, started_by) = match kind {
-            Kind::OpenCode => self.place(session)?,
-            Kind::LangGraph | Kind::OpenAiAgents => (None, None),
+        let (project, started_by) = match kind.place() {
+            Some(place) => self.place(place, session)?,
+            None => (None, None),
         };
         Ok(Some(SessionRows {
             kind,
@@ -302,24 +387,22 @@ impl Reader<'_> {
     ) -> Result<(), Error> {
         let columns = self.columns(table.name)?;
         let listed: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
-        let sql = format!(
-            "SELECT {} FROM {} WHERE {} COLLATE BINARY = ?1",
-            listed.join(","),
-            quoted(table.name),
-            quoted(table.session)
-        );
-        let mut statement = self.sql(self.connection.prepare(&sql))?;
-        let mut rows = self.sql(statement.query([session]))?;
+        let from = format!("SELECT {} FROM {}", listed.join(","), quoted(table.name));
         let mut twins: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
-        while let Some(row) = self.sql(rows.next())? {
-            let (name, values) = self.line(table, &columns, row)?;
-            *size += name.len() + values.len();
-            if *size > MAX_EXPORT_BYTES {
-                return Err(self.limit("bytes in one session", MAX_EXPORT_BYTES));
-            }
-            twins.entry(name).or_default().push(values);
-            if export.lines.len() + twins.len() > MAX_EXPORT_ROWS {
-                return Err(self.limit("rows in one session", MAX_EXPORT_ROWS));
+        for (condition, values) in self.selections(table, session) {
+            let mut statement = self.sql(self.connection.prepare(&format!("{from}{condition}")))?;
+            let values = rusqlite::params_from_iter(values);
+            let mut rows = self.sql(statement.query(values))?;
+            while let Some(row) = self.sql(rows.next())? {
+                let (name, values) = self.line(table, &columns, row)?;
+                *size += name.len() + values.len();
+                if *size > MAX_EXPORT_BYTES {
+                    return Err(self.limit("bytes in one session", MAX_EXPORT_BYTES));
+                }
+                twins.entry(name).or_default().push(values);
+                if export.lines.len() + twins.len() > MAX_EXPORT_ROWS {
+                    return Err(self.limit("rows in one session", MAX_EXPORT_ROWS));
+                }
             }
         }
         for (name, mut all) in twins {
@@ -340,6 +423,34 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The conditions that select the rows of a session, each with its values. No row fits two.
+    fn selections(&self, table: &Table, session: &str) -> Vec<(String, Vec<String>)> {
+        match table.owner {
+            Owner::Column(column) => {
+                let condition = format!(" WHERE {} COLLATE BINARY = ?1", quoted(column));
+                vec![(condition, vec![session.to_owned()])]
+            }
+            Owner::Folder if self.folder_session() == Some(session) => {
+                vec![(String::new(), Vec::new())]
+            }
+            Owner::Folder => Vec::new(),
+            // No key names such a session: its rows are another one's.
+            Owner::Keys(..) if session.is_empty() || session.contains(':') => Vec::new(),
+            Owner::Keys(column, words) => {
+                let column = format!("{} COLLATE BINARY", quoted(column));
+                let exact = format!(" WHERE {column} = ?1");
+                // A semicolon is the byte after a colon.
+                let begins = format!(" WHERE {column} >= ?1 AND {column} < ?2");
+                let of_word = |word: &&str| {
+                    let key = format!("{word}:{session}");
+                    let bounds = vec![format!("{key}:"), format!("{key};")];
+                    [(exact.clone(), vec![key]), (begins.clone(), bounds)]
+                };
+                words.iter().flat_map(of_word).collect()
+            }
+        }
     }
 
     /// What names a row, and its values.
@@ -373,34 +484,39 @@ impl Reader<'_> {
         Ok((name, values))
     }
 
-    /// The project of a session of OpenCode, and who started it.
-    fn place(&self, session: &str) -> Result<(Option<String>, Option<(String, String)>), Error> {
-        let sql = "SELECT directory FROM session WHERE id COLLATE BINARY = ?1";
-        let text = |row: &Row<'_>| {
-            Ok(match row.get_ref(0)? {
-                ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
-                _ => None,
-            })
-        };
-        let project = self.connection.query_row(sql, [session], text).optional();
-        let project = self.sql(project)?.flatten();
-        // Versions without subagents have no such column.
-        let has_parents = self
-            .columns("session")?
-            .iter()
-            .any(|column| column == "parent_id");
+    /// The project of a session, and who started it.
+    fn place(
+        &self,
+        place: Place,
+        session: &str,
+    ) -> Result<(Option<String>, Option<(String, String)>), Error> {
+        let project = self.text_of(place, place.project, session)?;
+        let columns = self.columns(place.table)?;
+        let has_parents = columns.iter().any(|column| column == place.parent);
         let mut chain: Vec<String> = Vec::new();
         while has_parents && chain.len() < MAX_PARENTS {
             let of = chain.last().map_or(session, String::as_str);
-            let sql = "SELECT parent_id FROM session WHERE id COLLATE BINARY = ?1";
-            let parent = self.connection.query_row(sql, [of], text).optional();
-            match self.sql(parent)?.flatten() {
+            match self.text_of(place, place.parent, of)? {
                 Some(parent) if parent != session && !chain.contains(&parent) => chain.push(parent),
                 _ => break,
             }
         }
         let first = chain.first().cloned();
         Ok((project, chain.pop().zip(first)))
+    }
+
+    /// The text in a column of the row of a session.
+    fn text_of(&self, place: Place, column: &str, session: &str) -> Result<Option<String>, Error> {
+        let (table, id) = (quoted(place.table), quoted(place.id));
+        let column = quoted(column);
+        let sql = format!("SELECT {column} FROM {table} WHERE {id} COLLATE BINARY = ?1");
+        let found = self.connection.query_row(&sql, [session], |row| {
+            Ok(match row.get_ref(0)? {
+                ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok().map(str::to_owned),
+                _ => None,
+            })
+        });
+        Ok(self.sql(found.optional())?.flatten())
     }
 
     /// `None` where the database has no such number.

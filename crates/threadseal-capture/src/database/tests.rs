@@ -415,3 +415,110 @@ fn a_subagent_belongs_to_the_session_at_the_end_of_the_chain() {
     assert_eq!(started_by("ses_3"), chain("ses_1", "ses_2"));
     assert_eq!(started_by("a"), chain("b", "b"));
 }
+
+const CURSOR: &str = "
+CREATE TABLE ItemTable(key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+CREATE TABLE cursorDiskKV(key TEXT COLLATE NOCASE, value BLOB);
+INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'the secret');
+";
+
+fn ids(path: &Path) -> Vec<String> {
+    let (found, sessions) = find(path).unwrap();
+    assert!(matches!(found, Found::Kind(_)), "{found:?}");
+    sessions.into_keys().collect()
+}
+
+// T-CAP-94
+#[test]
+fn a_row_of_keys_belongs_to_the_session_before_its_second_colon() {
+    let bench = Bench::new(CURSOR);
+    let keys = [
+        "composerData:ab",
+        "composerData:ab:x",
+        "bubbleId:ab:1",
+        "bubbleId:ab:1:2",
+        "bubbleId:ab:",
+        "messageRequestContext:ab:1",
+        "composerData:abc",
+        "bubbleId:abc:1",
+        "bubbleId:AB:1",
+        "composerData:a%",
+        "bubbleId:a_:1",
+        "bubbleId::1",
+        "composerData:",
+        "bubbleId",
+        "xbubbleId:ab:1",
+        "BUBBLEID:ab:1",
+        "agentKv:ab:1",
+        "checkpointId:ab:1",
+        "ab",
+    ];
+    let connection = Connection::open(bench.path()).unwrap();
+    for key in keys {
+        let sql = "INSERT INTO cursorDiskKV VALUES (?1, '{}')";
+        connection.execute(sql, [key]).unwrap();
+    }
+    bench.sql("INSERT INTO cursorDiskKV VALUES (CAST('bubbleId:ab:9' AS BLOB), '{}'), (NULL, '{}'), (7, '{}')");
+    assert_eq!(ids(&bench.path()), ["AB", "a%", "a_", "ab", "abc"]);
+    let of = |session: &str| -> Vec<String> {
+        let lines = bench.lines(session);
+        let key = |line: &String| {
+            let rest = line.split_once("\"key\":[\"").unwrap().1;
+            rest.split_once('"').unwrap().0.to_owned()
+        };
+        lines.iter().map(key).collect()
+    };
+    assert_eq!(
+        of("ab"),
+        [
+            "bubbleId:ab:",
+            "bubbleId:ab:1",
+            "bubbleId:ab:1:2",
+            "composerData:ab",
+            "composerData:ab:x",
+            "messageRequestContext:ab:1"
+        ]
+    );
+    assert_eq!(of("abc"), ["bubbleId:abc:1", "composerData:abc"]);
+    assert_eq!(of("AB"), ["bubbleId:AB:1"]);
+    assert_eq!(of("a%"), ["composerData:a%"]);
+    assert_eq!(of("a_"), ["bubbleId:a_:1"]);
+    for none in ["", "ab:1", "ab:", "a", ":1", "b", "the secret"] {
+        assert_eq!(read(&bench.path(), none).unwrap(), None, "{none}");
+    }
+    // A change in a row of one session is no change of another one.
+    let before = find(&bench.path()).unwrap().1;
+    bench.sql("UPDATE cursorDiskKV SET value = '{\"a\":1}' WHERE key = 'bubbleId:abc:1'");
+    let after = find(&bench.path()).unwrap().1;
+    let differ = |id: &&String| before[*id] != after[*id];
+    assert_eq!(before.keys().filter(differ).collect::<Vec<_>>(), ["abc"]);
+    // In another encoding, bytes have another order.
+    let other = Bench::new(&format!("PRAGMA encoding = 'UTF-16le'; {CURSOR}"));
+    let (found, _) = find(&other.path()).unwrap();
+    assert!(matches!(found, Found::Other(why) if why.contains("not in UTF-8")));
+}
+
+#[test]
+fn a_database_of_one_chat_is_called_as_its_folder() {
+    let bench = Bench::new("");
+    let folder = bench.folder.path().join("hash/c1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("store.db");
+    let tables = "CREATE TABLE blobs(id TEXT PRIMARY KEY, data BLOB);
+        CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
+        INSERT INTO blobs VALUES ('a', x'00'); INSERT INTO meta VALUES ('0', '7b7d');";
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(tables)
+        .unwrap();
+    assert_eq!(ids(&path), ["c1"]);
+    assert_eq!(read(&path, "c1").unwrap().unwrap().export.rows(), 2);
+    assert_eq!(read(&path, "c2").unwrap(), None);
+    let link = bench.folder.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert_eq!(ids(&link), ["c1"]);
+    // Tables of these names are those of many programs.
+    let other = folder.join("other.db");
+    std::fs::copy(&path, &other).unwrap();
+    assert!(matches!(find(&other).unwrap().0, Found::Other(_)));
+}

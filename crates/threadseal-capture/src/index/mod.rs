@@ -27,7 +27,7 @@ use threadseal_store::atomic::PRIVATE_FILE;
 use threadseal_store::sys::{self, Access, Fs};
 
 /// The layout of the tables; an index with another one is made anew.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 /// Longest wait for another process that writes the index.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// Memory for pages of the file, in KiB.
@@ -39,8 +39,7 @@ const TABLES: &str = "
 CREATE TABLE logs(
   id INTEGER PRIMARY KEY, session TEXT NOT NULL, agent TEXT NOT NULL, part TEXT NOT NULL,
   stamp TEXT NOT NULL, size INTEGER NOT NULL, project TEXT, source TEXT, format TEXT,
-  first INTEGER, last INTEGER, turns INTEGER NOT NULL, tools INTEGER NOT NULL,
-  tokens INTEGER NOT NULL, model TEXT, problem TEXT, UNIQUE(session, part));
+  first INTEGER, last INTEGER, turns INTEGER, tools INTEGER, tokens INTEGER, model TEXT, problem TEXT, UNIQUE(session, part));
 CREATE TABLE turns(
   id INTEGER PRIMARY KEY, log INTEGER NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL,
   time INTEGER, digest BLOB NOT NULL, text BLOB NOT NULL, UNIQUE(log, turn));
@@ -72,12 +71,12 @@ pub struct IndexedLog {
     pub first: Option<u64>,
     /// As `first`.
     pub last: Option<u64>,
-    /// Turns.
-    pub turns: u64,
-    /// Calls of tools.
-    pub tools: u64,
-    /// Tokens of input and output.
-    pub tokens: u64,
+    /// Turns; `None` if no mapping reads its content.
+    pub turns: Option<u64>,
+    /// Calls of tools, likewise.
+    pub tools: Option<u64>,
+    /// Tokens of input and output, likewise.
+    pub tokens: Option<u64>,
     /// The model of the last turn that names one.
     pub model: Option<String>,
     /// Why its content is not indexed.
@@ -222,11 +221,11 @@ impl Index {
                 project: row.get(3).unwrap_or_default(),
                 source: source.as_deref().and_then(sys::text_path),
                 format: row.get(5).unwrap_or_default(),
-                first: moment(row.get(6)),
-                last: moment(row.get(7)),
-                turns: count(row.get(8)),
-                tools: count(row.get(9)),
-                tokens: count(row.get(10)),
+                first: unsigned(row.get(6)),
+                last: unsigned(row.get(7)),
+                turns: unsigned(row.get(8)),
+                tools: unsigned(row.get(9)),
+                tokens: unsigned(row.get(10)),
                 model: row.get(11).unwrap_or_default(),
                 problem: row.get(12).unwrap_or_default(),
             }))
@@ -356,9 +355,7 @@ fn write_rows(
     };
     let account = mapped.map(|mapped| &mapped.mapped.account);
     let times = || turns.iter().filter_map(|turn| turn.time);
-    let sum = account.map_or(0, |account| {
-        account.tokens.input.saturating_add(account.tokens.output)
-    });
+    let sum = account.map(|account| account.tokens.input.saturating_add(account.tokens.output));
     let size = log.newest().map_or(0, |newest| newest.last().head.size);
     let name = &log.name;
     let sql = "INSERT INTO logs(session, agent, part, stamp, size, project, source, format, first, last, turns, tools, tokens, model, problem)
@@ -378,9 +375,9 @@ fn write_rows(
             mapped.map(|mapped| mapped.format),
             times().min().map(number),
             times().max().map(number),
-            number(turns.len() as u64),
-            number(account.map_or(0, |account| account.tool_calls)),
-            number(sum),
+            account.map(|_| number(turns.len() as u64)),
+            account.map(|account| number(account.tool_calls)),
+            sum.map(number),
             turns.iter().rev().find_map(|turn| turn.model.clone()),
             problem,
         ],
@@ -480,7 +477,7 @@ fn count(value: Result<i64, rusqlite::Error>) -> u64 {
     u64::try_from(value.unwrap_or_default()).unwrap_or_default()
 }
 
-fn moment(value: Result<Option<i64>, rusqlite::Error>) -> Option<u64> {
+fn unsigned(value: Result<Option<i64>, rusqlite::Error>) -> Option<u64> {
     u64::try_from(value.ok()??).ok()
 }
 

@@ -1,7 +1,7 @@
 //! Search for words in all indexed turns.
 
 use super::text::turn_text;
-use super::{Index, count, moment, name_of, text};
+use super::{Index, count, name_of, text, unsigned};
 use crate::Agent;
 use crate::archive::{Archive, LogName};
 use rusqlite::params_from_iter;
@@ -118,7 +118,7 @@ impl Index {
                 name: name_of(session, &part),
                 turn: count(row.get(2)),
                 role: row.get(3).unwrap_or_default(),
-                time: moment(row.get(4)),
+                time: unsigned(row.get(4)),
                 project: row.get(5).unwrap_or_default(),
                 snippet: snippet(&text::unpack(&stored), &terms),
             }))

@@ -110,6 +110,19 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Is the file in a folder of this name, at any depth?
+    pub(super) fn is_below(&self, name: &str) -> bool {
+        let mut folders = self.path.ancestors().skip(1);
+        folders.any(|folder| folder.file_name().is_some_and(|found| found == name))
+    }
+
+    /// The folder that holds the folder `subagents` of the file.
+    pub(super) fn subagent_of(&self) -> Option<&str> {
+        let folder = self.path.parent()?;
+        let is_it = folder.file_name().is_some_and(|name| name == "subagents");
+        folder.parent()?.file_name()?.to_str().filter(|_| is_it)
+    }
+
     /// The folder that holds the file.
     pub(super) fn folder(&self) -> Option<&str> {
         self.path.parent().and_then(Path::to_str)

@@ -98,7 +98,8 @@ pub fn identify(path: &Path, head: &[u8], folders: &[AgentFolder]) -> Option<Ses
 type Reader = fn(&Look<'_>) -> Option<SessionFile>;
 
 /// Formats that look like another one are before that one.
-const READERS: [Reader; 12] = [
+const READERS: [Reader; 13] = [
+    cursor,
     qwen,
     copilot,
     pi,
@@ -112,6 +113,20 @@ const READERS: [Reader; 12] = [
     aider,
     claude_code,
 ];
+
+/// `{"role":…,"message":{"content":[…]}}` in a folder `agent-transcripts`; the id is the name of the file.
+/// A subagent's is in a folder `subagents` of its session's.
+fn cursor(look: &Look<'_>) -> Option<SessionFile> {
+    if !look.is_below("agent-transcripts") || look.detected() != Some("cursor") {
+        return None;
+    }
+    let (session, part) = match look.subagent_of() {
+        Some(parent) => (parent, sub_agent(look.stem(), parent)),
+        None => (look.stem(), Part::Main),
+    };
+    let session = id(Agent::Cursor, session);
+    Some(file(session, part, None, Growth::Appends))
+}
 
 /// `{"uuid":…,"parentUuid":…,"sessionId":…,"cwd":…,"type":"user","message":{"role":…,"parts":[…]}}`, and
 /// `agentId` and `isSidechain` in the log of a subagent that runs in the background

@@ -78,11 +78,11 @@ pub(super) struct SessionOutput {
     /// Moments as 2026-01-31T12:00:00Z.
     first: Option<String>,
     last: Option<String>,
-    /// Turns of the session's own log.
-    turns: u64,
-    /// Calls and tokens, those of subagents included.
-    tools: u64,
-    tokens: u64,
+    /// Turns of the session's own log; none if its content is not understood.
+    turns: Option<u64>,
+    /// Calls and tokens, those of subagents included; none if one of the logs is not understood.
+    tools: Option<u64>,
+    tokens: Option<u64>,
     model: Option<String>,
     bytes: u64,
     sub_agents: usize,
@@ -190,12 +190,12 @@ fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
         project: of_main.and_then(|log| log.project.clone()),
         first: moment(logs.iter().filter_map(|log| log.first).min()),
         last: moment(last),
-        turns: main.map_or(0, |log| log.turns),
+        turns: main.and_then(|log| log.turns),
         tools: logs.iter().map(|log| log.tools).sum(),
         tokens: logs
             .iter()
             .map(|log| log.tokens)
-            .fold(0, u64::saturating_add),
+            .try_fold(0, |sum: u64, tokens| Some(sum.saturating_add(tokens?))),
         model: of_main.and_then(|log| log.model.clone()),
         bytes: logs.iter().map(|log| log.size).sum(),
         sub_agents: logs
@@ -209,6 +209,10 @@ fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
         light: Some(session.state.kind.light()),
         last_micros: last.unwrap_or(0),
     }
+}
+
+fn known(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
 }
 
 fn is_asked(
@@ -281,9 +285,9 @@ fn print(
         out.line(format_args!(
             "{age:<5}  {:<of_agent$}  {project:<of_project$}  {id:<of_id$}  {:>5}  {:>5}  {:>7}  {state}",
             row.agent,
-            row.turns,
-            row.tools,
-            count_words(row.tokens),
+            known(row.turns.map(|turns| turns.to_string())),
+            known(row.tools.map(|tools| tools.to_string())),
+            known(row.tokens.map(count_words)),
         ));
     }
     for unsealed in &output.unsealed {

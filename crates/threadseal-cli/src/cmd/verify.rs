@@ -160,6 +160,12 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
     let (sessions, named) = archived::split(&args.paths, context)?;
     #[cfg(feature = "capture")]
     let (databases, named) = database_verify::split(named, context)?;
+    // With --all, their logs are among the records that are known.
+    #[cfg(feature = "capture")]
+    let folders = match args.all {
+        true => Vec::new(),
+        false => database_verify::in_folders(&named, context)?,
+    };
     #[cfg(not(feature = "capture"))]
     let named = args.paths.clone();
     let paths = Paths::new(named);
@@ -192,6 +198,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         for database in &databases {
             database_verify::verify(database, &verifier, &mut run, context)?;
         }
+        database_verify::verify_folders(&folders, &verifier, &mut run, context)?;
         database_verify::compare(&mut run.results, context);
         archived::look(&mut run.results, &verifier, context)?;
         run

@@ -511,7 +511,7 @@ fn sessions_of_langgraph_and_the_agents_sdk_are_found_by_content() {
     };
     let sandbox = ready();
     for (name, id, turns) in [
-        ("langgraph-1.2.22-sqlitesaver-3.1.2.db", "langgraph:t1", 0),
+        ("langgraph-1.2.22-sqlitesaver-3.1.2.db", "langgraph:t1", 4),
         (
             "openai-agents-0.24.0-sqlitesession.db",
             "openai-agents:sess1",
@@ -533,7 +533,9 @@ fn sessions_of_langgraph_and_the_agents_sdk_are_found_by_content() {
         assert_eq!(row["turns"], turns, "{id}");
         sandbox.ok(format!("show {id}"));
     }
-    sandbox.ok("show langgraph:t1").prints("checkpoints");
+    sandbox
+        .ok("show langgraph:t1")
+        .prints("Done: the probe printed");
     sandbox
         .ok("show openai-agents:sess1")
         .prints("Run the probe");
@@ -548,4 +550,289 @@ fn sessions_of_langgraph_and_the_agents_sdk_are_found_by_content() {
     report["findings"][0]["message"]
         .text()
         .has("row [1] of table agent_messages changed");
+}
+
+/// The schema of Goose's version 17, without tables that have no rows of sessions.
+const GOOSE: &str = "
+PRAGMA journal_mode = wal;
+CREATE TABLE sessions(id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '', description TEXT NOT NULL DEFAULT '',
+  session_type TEXT NOT NULL DEFAULT 'user', working_dir TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+  updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, extension_data TEXT DEFAULT '{}', accumulated_input_tokens INTEGER,
+  accumulated_output_tokens INTEGER, model_config_json TEXT, parent_session_id TEXT);
+CREATE TABLE messages(id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT NOT NULL REFERENCES sessions(id),
+  role TEXT NOT NULL, content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL, timestamp TIMESTAMP DEFAULT '2026-11-01 10:00:00',
+  tokens INTEGER, metadata_json TEXT);
+CREATE TABLE usage_ledger(id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, created_timestamp INTEGER NOT NULL,
+  model TEXT, input_tokens INTEGER, output_tokens INTEGER);
+CREATE TABLE provider_inventory_entries(id TEXT PRIMARY KEY, value TEXT);
+INSERT INTO provider_inventory_entries VALUES ('p', 'the secret');
+";
+
+fn goose_message(database: &Connection, session: &str, role: &str, content: &Value) {
+    let sql = "INSERT INTO messages(session_id, role, content_json, created_timestamp, metadata_json) VALUES (?1, ?2, ?3, 1795718953, '{}')";
+    let values = rusqlite::params![session, role, content.to_string()];
+    database.execute(sql, values).unwrap();
+}
+
+/// A prompt, a call and its result.
+fn goose_turn(database: &Connection, session: &str, words: &str) {
+    let call = json!([{"type": "toolRequest", "id": "c1", "toolCall": {"status": "success", "value": {"name": "shell", "arguments": {"command": "ls"}}}}]);
+    let result = json!([{"type": "toolResponse", "id": "c1", "toolResult": {"status": "success", "value": {"content": [{"type": "text", "text": "a file"}]}}}]);
+    goose_message(
+        database,
+        session,
+        "user",
+        &json!([{"type": "text", "text": words}]),
+    );
+    goose_message(database, session, "assistant", &call);
+    goose_message(database, session, "user", &result);
+}
+
+// T-CAP-90
+#[test]
+fn sessions_of_goose_are_rows_and_its_older_lines_are_logs() {
+    let sandbox = ready();
+    let folder = sandbox.path("user/.local/share/goose/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("sessions.db");
+    let goose = Connection::open(&path).unwrap();
+    goose.execute_batch(GOOSE).unwrap();
+    let session = |id: &str, parent: Option<&str>| {
+        let sql = "INSERT INTO sessions(id, working_dir, accumulated_input_tokens, accumulated_output_tokens, parent_session_id) VALUES (?1, '/w/api', 90, 7, ?2)";
+        goose.execute(sql, rusqlite::params![id, parent]).unwrap();
+    };
+    session("20261101_1", None);
+    session("20261101_10", None);
+    session("20261101_2", Some("20261101_1"));
+    goose_turn(&goose, "20261101_1", "list the frobnicators");
+    goose_turn(&goose, "20261101_10", "another session");
+    goose_turn(&goose, "20261101_2", "for a subagent");
+    let old = [
+        r#"{"working_dir":"/w/old","description":"d","message_count":1}"#,
+        r#"{"role":"user","created":1761000000,"content":[{"type":"text","text":"in older lines"}]}"#,
+    ];
+    fs::write(folder.join("20251020_1.jsonl"), old.join("\n") + "\n").unwrap();
+    let user = sandbox.path("user");
+    let watch = || {
+        let mut command = sandbox.command();
+        command.args(["watch", "--once"]).env("HOME", &user);
+        command.output().unwrap()
+    };
+    assert!(watch().status.success());
+    let rows = listed(&sandbox);
+    let row = |id: &str| {
+        let mut rows = rows.list().iter();
+        rows.find(|row| row["id"] == id).unwrap().clone()
+    };
+    row("goose:20261101_1").is(json!({
+        "project": "/w/api", "turns": 3, "tools": 2, "tokens": 194, "sub_agents": 1, "state": "verified",
+    }));
+    row("goose:20261101_10").is(json!({"turns": 3, "tools": 1, "tokens": 97, "sub_agents": 0}));
+    row("goose:20251020_1").is(json!({"project": "/w/old", "turns": 1}));
+    sandbox.ok("show 20261101_1").prints("frobnicators");
+    sandbox.ok("search frobnicators").prints("20261101_1");
+    sandbox.ok("show 20251020_1").prints("in older lines");
+    for log in logs(&sandbox) {
+        assert!(!read(&log).contains("the secret"));
+    }
+    let verify = format!("verify {}", path.display());
+    let report = |verdict: &str| -> Value {
+        let ran = sandbox.sh(format!("{verify} --json"));
+        let report = ran.json();
+        let verdicts = report["results"].texts("verdict");
+        let worst = verdicts.iter().find(|found| **found != "verified");
+        assert_eq!(*worst.unwrap_or(&"verified"), verdict, "{report:#}");
+        report
+    };
+    report("verified");
+    // An edit, and a row that moves to another session.
+    goose
+        .execute_batch("UPDATE messages SET content_json = replace(content_json, 'frob', 'blob') WHERE id = 1; UPDATE messages SET session_id = '20261101_10' WHERE id = 2")
+        .unwrap();
+    let found = report("partial").to_string();
+    found.has("row [1] of table messages changed after seal 0");
+    found.has("row [2] of table messages is gone since seal 0");
+    found.has("1 rows of the database were added");
+    // The next state has what was before, and what is now.
+    assert!(watch().status.success());
+    report("verified");
+    sandbox.ok("show 20261101_1").prints("blobnicators");
+    sandbox.sh("search frobnicators").stdout.lacks("20261101_1");
+    // An older version of its tables is of no kind that is known, and is named.
+    goose
+        .execute_batch("ALTER TABLE messages RENAME COLUMN content_json TO content")
+        .unwrap();
+    let ran = watch();
+    assert!(!ran.status.success());
+    String::from_utf8(ran.stderr)
+        .unwrap()
+        .has("sessions.db: it is not sealed: its tables are not those of a known goose: messages has no column content_json");
+}
+
+// T-CAP-93
+#[test]
+fn verify_of_a_folder_verifies_its_databases_and_names_those_that_nothing_seals() {
+    let sandbox = ready();
+    let agent = OpenCode::new(&sandbox, "project/data/opencode.db");
+    agent.session(SESSION);
+    agent.turn(SESSION, 1, "first words");
+    // Nothing was sealed: that accuses no one.
+    let ran = sandbox.sh("verify project");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    ran.stderr
+        .has("opencode.db has 1 sessions and nothing seals them; hint: threadseal archive add");
+    assert_eq!(ran.stdout.contains("unsigned"), false, "{ran:?}");
+    sandbox.ok("archive add project");
+    let report = sandbox.report("verify project");
+    report.is(json!({"verdict": "verified"}));
+    // Other files are passed over as before: this one, and the two beside the database.
+    sandbox.write("project/notes.bin", "\u{1}");
+    assert_eq!(sandbox.json("verify project")["passed_over"], 3);
+    agent.sql("UPDATE part SET data = replace(data, 'output 1', 'output 9')");
+    let report = sandbox.report("verify project");
+    report.is(json!({"verdict": "partial", "findings/0/code": "row_changed"}));
+    // A session that its agent began since is unsigned, and evidence against nothing.
+    agent.session("ses_2");
+    agent.sql("UPDATE part SET data = replace(data, 'output 9', 'output 1')");
+    let ran = sandbox.sh("verify project --json");
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let report = ran.json();
+    let mut verdicts = report["results"].texts("verdict");
+    verdicts.sort_unstable();
+    assert_eq!(verdicts, ["unsigned", "verified"]);
+    // A database of other tables in the same place is no silent pass, either.
+    agent.sql("ALTER TABLE message RENAME COLUMN data TO body");
+    let report = sandbox.report("verify project");
+    report.is(json!({"verdict": "open", "findings/0/code": "database_unread"}));
+    // With --all its log is one of the known records, once.
+    agent.sql("ALTER TABLE message RENAME COLUMN body TO data");
+    let all = sandbox.sh("verify --all project --json").json();
+    assert_eq!(all["results"].list().len(), 1, "{all:#}");
+}
+
+const CURSOR: &str = "
+CREATE TABLE ItemTable(key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+CREATE TABLE cursorDiskKV(key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
+INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'the secret');
+";
+
+fn bubble(database: &Connection, key: &str, value: &Value) {
+    let sql = "INSERT INTO cursorDiskKV VALUES (?1, ?2)";
+    let value = value.to_string();
+    let values = rusqlite::params![key, value.as_bytes()];
+    database.execute(sql, values).unwrap();
+}
+
+// T-CAP-95
+#[test]
+fn sessions_of_cursor_are_rows_of_keys_chats_and_transcripts() {
+    let sandbox = ready();
+    let user = sandbox.path("user");
+    let state_folder = user.join(".config/Cursor/User/globalStorage");
+    let chat_folder = user.join(".cursor/chats/hash/chat-1");
+    let transcripts = user.join(".cursor/projects/p/agent-transcripts");
+    for folder in [
+        &state_folder,
+        &chat_folder,
+        &transcripts.join("t-1/subagents"),
+    ] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let path = state_folder.join("state.vscdb");
+    let editor = Connection::open(&path).unwrap();
+    editor.execute_batch(CURSOR).unwrap();
+    let composer = json!({"composerId": "c1", "name": "n", "fullConversationHeadersOnly":
+        [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}]});
+    bubble(&editor, "composerData:c1", &composer);
+    bubble(
+        &editor,
+        "bubbleId:c1:b1",
+        &json!({"type": 1, "bubbleId": "b1", "text": "list the frobnicators"}),
+    );
+    bubble(
+        &editor,
+        "bubbleId:c1:b2",
+        &json!({"type": 2, "bubbleId": "b2", "text": "two", "tokenCount": {"inputTokens": 8, "outputTokens": 2},
+        "toolFormerData": {"toolCallId": "t", "name": "grep", "rawArgs": "{}", "result": "{}", "status": "completed"}}),
+    );
+    bubble(&editor, "composerData:c2", &json!("odd"));
+    let chat = Connection::open(chat_folder.join("store.db")).unwrap();
+    chat.execute_batch(
+        "CREATE TABLE blobs(id TEXT PRIMARY KEY, data BLOB); CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
+         INSERT INTO meta VALUES ('0', '7b7d'); INSERT INTO blobs VALUES ('a', x'00');",
+    )
+    .unwrap();
+    let line =
+        r#"{"role":"user","message":{"content":[{"type":"text","text":"in a transcript"}]}}"#;
+    fs::write(transcripts.join("t-1/t-1.jsonl"), format!("{line}\n")).unwrap();
+    fs::write(
+        transcripts.join("t-1/subagents/s-1.jsonl"),
+        format!("{line}\n"),
+    )
+    .unwrap();
+    let run = |words: &[&str]| {
+        let mut command = sandbox.command();
+        command.args(words).env("HOME", &user);
+        command.output().unwrap()
+    };
+    let watched = run(&["watch", "--once"]);
+    assert!(watched.status.success(), "{watched:?}");
+    let rows = listed(&sandbox);
+    let row = |id: &str| {
+        let mut rows = rows.list().iter();
+        let found = rows.find(|row| row["id"] == id);
+        found
+            .unwrap_or_else(|| panic!("no {id}: {rows:#?}"))
+            .clone()
+    };
+    row("cursor:c1").is(json!({"turns": 2, "tools": 1, "tokens": 10, "state": "verified"}));
+    row("cursor:t-1").is(json!({"turns": 1, "sub_agents": 1, "state": "verified"}));
+    // What is not understood is sealed, and has no counts.
+    for id in ["cursor:c2", "cursor:chat-1"] {
+        row(id).is(json!({"turns": null, "tools": null, "tokens": null, "state": "verified"}));
+    }
+    sandbox.ok("list").prints("  -");
+    sandbox.ok("show cursor:c1").prints("frobnicators");
+    sandbox.ok("show cursor:c2").prints("cursorDiskKV");
+    sandbox.ok("search frobnicators").prints("c1");
+    for file in walk(&sandbox.home()) {
+        let bytes = fs::read(&file).unwrap_or_default();
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains("the secret"),
+            "{file:?}"
+        );
+    }
+    bubble(
+        &editor,
+        "bubbleId:c1:b1",
+        &json!({"type": 1, "bubbleId": "b1", "text": "list nothing"}),
+    );
+    let report = sandbox.report("verify cursor:c1");
+    report.is(json!({"verdict": "partial", "findings/0/code": "row_changed"}));
+    report["findings"][0]["message"]
+        .text()
+        .has("row [\"bubbleId:c1:b1\"] of table cursorDiskKV changed after seal 0");
+    assert_eq!(sandbox.verdict("verify cursor:c2"), "verified");
+    assert!(run(&["watch", "--once"]).status.success());
+    assert_eq!(sandbox.verdict("verify cursor:c1"), "verified");
+    // Tables that are not known any more are one problem, with the reason and what to do.
+    editor
+        .execute_batch("ALTER TABLE cursorDiskKV RENAME COLUMN value TO content")
+        .unwrap();
+    let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(old).unwrap();
+    for _ in 0..2 {
+        assert!(!run(&["watch", "--once"]).status.success());
+        let status = run(&["status", "--json"]);
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+        let problems = status["problems"].list().iter();
+        let about: Vec<&str> = problems
+            .map(|problem| problem["message"].text())
+            .filter(|message| message.contains("state.vscdb: it is not sealed"))
+            .collect();
+        assert_eq!(about.len(), 1, "{status:#}");
+        about[0].has("cursorDiskKV has no column value");
+        about[0].has("hint: install a newer threadseal");
+    }
 }

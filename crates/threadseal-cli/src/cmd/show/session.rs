@@ -14,7 +14,7 @@
 use super::super::list::{coloured, count_words};
 use super::{ShowArgs, show_text};
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
 use crate::render::text::counted;
@@ -28,6 +28,7 @@ use threadseal_capture::state::{LogState, StateKind};
 use threadseal_convert::{self as convert, Draft, Mapped, ToolResult};
 use threadseal_core::canon::json::Value;
 use threadseal_core::canon::python::rye_line;
+use threadseal_core::error::ErrorKind;
 use threadseal_core::time::Timestamp;
 use threadseal_store::read::open_regular;
 
@@ -103,7 +104,13 @@ pub(super) fn run(named: &Named, args: &ShowArgs, context: &Context, out: &mut O
     let Some(format) = convert::detect(&source) else {
         return lines(&log, &state, turn, &sessions, args, context, out);
     };
-    let mapped = format.map(&source)?;
+    let mapped = match format.map(&source) {
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
+            complain(&format!("note: {error}"));
+            return lines(&log, &state, turn, &sessions, args, context, out);
+        }
+        mapped => mapped?,
+    };
     let count = mapped.drafts.len() as u64;
     if let Some(turn) = turn.filter(|turn| *turn >= count) {
         let text = format!("{} has no turn {turn}; it has {count}, from 0", log.name);

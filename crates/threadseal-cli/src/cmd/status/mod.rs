@@ -177,7 +177,15 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             }),
         }
     }
-    problems.extend(troubles(setup, &sessions, context));
+    // What status sees by looking may be a trouble of the watcher, too.
+    let known = |problem: &Problem| {
+        problems
+            .iter()
+            .any(|known| known.message == problem.message)
+    };
+    let mut troubles = troubles(setup, &sessions, context);
+    troubles.retain(|trouble| !known(trouble));
+    problems.extend(troubles);
     Ok(Status {
         agents,
         watcher,

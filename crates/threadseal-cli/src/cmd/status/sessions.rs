@@ -118,12 +118,25 @@ pub(super) fn unsealed(agents: &[FoundAgent], context: &Context) -> Vec<Problem>
         let folders = found.logs.iter();
         folders.map(|(folder, _)| (found.agent, folder.clone()))
     });
-    let unsealed = crate::sessions::unsealed(&folders.collect::<Vec<_>>(), context);
+    let folders: Vec<_> = folders.collect();
+    let unsealed = crate::sessions::unsealed(&folders, context);
     let old = unsealed.into_iter().filter(|(_, log)| !is_young(log));
     let hint = "is not sealed; hint: threadseal watch --once";
     let problem =
         |(agent, log): (Agent, PathBuf)| Problem::of(agent, format!("{} {hint}", path_text(&log)));
-    limited(old.map(problem).collect())
+    let mut problems = limited(old.map(problem).collect());
+    match crate::sessions::unsealed_databases(&folders, context) {
+        Ok(databases) => {
+            let old = databases.into_iter().filter(|(_, path, _)| !is_young(path));
+            let old = old.map(|(agent, _, message)| Problem::of(agent, message));
+            problems.extend(limited(old.collect()));
+        }
+        Err(failure) => problems.push(Problem {
+            of: "archive".to_owned(),
+            message: failure.to_string(),
+        }),
+    }
+    problems
 }
 
 fn is_young(log: &Path) -> bool {

@@ -11,7 +11,6 @@ use crate::output::Out;
 use crate::session_seal::SessionSealed;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use threadseal_capture::Agent;
 use threadseal_capture::database::{self, Found, Stamps};
 use threadseal_store::read::Stamp;
 use threadseal_store::sys::path_text;
@@ -109,15 +108,15 @@ impl Watch<'_> {
         any
     }
 
-    /// A database without sessions of a known agent. Where OpenCode keeps its own, or where one had
+    /// A database without sessions of a known agent. Where an agent keeps its own, or where one had
     /// sessions before, that is a refusal.
     fn pass_over(&mut self, path: &Path, why: &str) {
-        let is_of_opencode = self.folders.iter().any(|folder| {
-            folder.agent == Some(Agent::OpenCode) && path.parent() == Some(folder.path.as_path())
+        let is_of_agent = self.folders.iter().any(|folder| {
+            let logs = folder.logs.as_ref();
+            logs.is_some_and(|logs| logs.names(path))
         });
-        if is_of_opencode || self.databases.contains_key(path) {
-            let message = format!("{}: it is not sealed: {why}", path.display());
-            return self.refuse(path, message);
+        if is_of_agent || self.databases.contains_key(path) {
+            return self.refuse(path, database_seal::unknown(path, why));
         }
         self.passed_over.insert(path.to_owned());
     }

@@ -31,6 +31,9 @@ pub(super) struct Folder {
     pub(super) agent: Option<threadseal_capture::Agent>,
     #[cfg(not(feature = "capture"))]
     pub(super) agent: Option<std::convert::Infallible>,
+    /// Which files in it its agent names like logs.
+    #[cfg(feature = "capture")]
+    pub(super) logs: Option<threadseal_capture::agent::places::LogFolder>,
 }
 
 impl Folder {
@@ -88,6 +91,8 @@ pub(super) fn folders(paths: &[PathBuf], context: &Context) -> Result<Vec<Folder
         folders.push(Folder {
             path: path.clone(),
             agent: None,
+            #[cfg(feature = "capture")]
+            logs: None,
         });
     }
     Ok(folders)
@@ -100,8 +105,9 @@ fn of_agents(context: &Context) -> Result<Vec<Folder>, Failure> {
     let folders = agents.flat_map(|agent| {
         let logs = agent.logs(&machine).into_iter();
         logs.map(move |folder| Folder {
-            path: folder.path,
+            path: folder.path.clone(),
             agent: Some(agent),
+            logs: Some(folder),
         })
     });
     Ok(folders.collect())
