@@ -100,7 +100,7 @@ fn in_folder(path: PathBuf, context: &Context) -> Result<Option<Database>, Failu
             (kind, sessions)
         }
         (None, Ok((Found::Kind(_), sessions))) => {
-            if !sessions.is_empty() {
+            if !sessions.is_empty() && !context.quiet {
                 let (shown, count) = (path.display(), sessions.len());
                 complain(&format!(
                     "note: {shown} has {count} sessions and nothing seals them; hint: threadseal archive add {shown}"

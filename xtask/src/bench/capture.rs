@@ -1,7 +1,7 @@
 //! The rows on capture: hooks of four agents at once, the watcher's work, and words in sessions.
 //!
 //! ```text
-//! four agents, each: a line, a hook, 40 times   median and 95th percentile; with and without a watcher
+//! one agent, and four at once, each: a line, a hook, 40 times ─► median and 95th percentile
 //! N sessions ─► watcher starts ─► rests a minute ─► a line in one ─► its seal
 //! fewer sessions, 1 GB, archived ─► index ─► search
 //! ```
@@ -73,21 +73,32 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Fallible<()
 }
 
 fn hooks(table: &mut Table, user: &User) -> Fallible<()> {
-    let alone = user.hooks(0)?;
-    table.seconds(
-        "hook of four agents at once without a watcher, sessions of 5 MB, median",
-        alone.0,
-        HOOK_ALONE,
-    );
+    let (alone, alone_of_four) = (user.hooks(1, 0)?, user.hooks(AGENTS, 1)?);
     let (watcher, _) = user.watch()?;
-    let watched = user.hooks(1)?;
+    let (watched, watched_of_four) = (user.hooks(1, 2)?, user.hooks(AGENTS, 3)?);
     drop(watcher);
-    table.seconds("the same with a watcher, median", watched.0, HOOK_WATCHED);
-    table.line(&format!(
-        "| the same, 95th percentile | {:.1} ms without, {:.1} ms with a watcher | | |",
-        alone.1 * 1e3,
-        watched.1 * 1e3
-    ));
+    let what = "a hook without a watcher, session of 5 MB, median";
+    table.seconds(what, alone.0, HOOK_ALONE);
+    table.seconds("a hook with a watcher, median", watched.0, HOOK_WATCHED);
+    for (what, alone, watched) in [
+        ("a hook, 95th percentile", alone.1, watched.1),
+        (
+            "of four agents at once, median",
+            alone_of_four.0,
+            watched_of_four.0,
+        ),
+        (
+            "of four agents at once, 95th percentile",
+            alone_of_four.1,
+            watched_of_four.1,
+        ),
+    ] {
+        table.line(&format!(
+            "| {what} | {:.1} ms without, {:.1} ms with a watcher | | |",
+            alone * 1e3,
+            watched * 1e3
+        ));
+    }
     Ok(())
 }
 
@@ -134,7 +145,9 @@ fn searched(table: &mut Table, user: &User, (count, bytes): (usize, usize)) -> F
     let search = |words: &str| -> Fallible<f64> {
         let began = SystemClock.elapsed();
         let mut command = user.command();
-        command.args(["search", words]).stdout(Stdio::null());
+        command
+            .args(["search", words, "--quiet"])
+            .stdout(Stdio::null());
         match command.status()?.success() {
             true => Ok(seconds(SystemClock.elapsed().saturating_sub(began))),
             false => Err(format!("{words} is not found").into()),
@@ -219,8 +232,9 @@ impl User {
         Err("the watcher ended".into())
     }
 
-    /// Seconds of a hook, median and 95th percentile, while all agents run them.
-    fn hooks(&self, set: usize) -> Fallible<(f64, f64)> {
+    /// Seconds of a hook, median and 95th percentile, while so many agents run them. The sessions of
+    /// each `set` are its own.
+    fn hooks(&self, agents: usize, set: usize) -> Fallible<(f64, f64)> {
         let agent = |agent: usize| -> Result<Vec<f64>, String> {
             let number = set * AGENTS + agent;
             let failed = |error: &dyn std::fmt::Display| error.to_string();
@@ -236,7 +250,7 @@ impl User {
             Ok(times)
         };
         let times = std::thread::scope(|scope| {
-            let agents: Vec<_> = (0..AGENTS)
+            let agents: Vec<_> = (0..agents)
                 .map(|number| scope.spawn(move || agent(number)))
                 .collect();
             let mut all = Vec::new();

@@ -82,10 +82,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome 
         Some(_) => first_event(&a, &b)?,
         None => None,
     };
-    let first_difference = match first_difference {
-        Some(parting) => Some(parting.in_turns_of(&a, &b)?),
-        None => None,
-    };
+    let first_difference = first_difference.map(|parting| parting.in_turns_of(&a, &b));
     let exit = match (&same_until, &first_difference) {
         (None, _) => Exit::Done,
         (Some(_), Some(_)) => Exit::Evidence,
@@ -179,36 +176,30 @@ fn first_difference_in(x: &[u8], y: &[u8]) -> usize {
 
 impl Parting {
     /// With its turn counted as `show` counts them, if a mapping reads the log of an agent.
-    fn in_turns_of(mut self, a: &RegularFile, b: &RegularFile) -> Result<Self, Failure> {
+    fn in_turns_of(mut self, a: &RegularFile, b: &RegularFile) -> Self {
         let sides = [(a, &self.a), (b, &self.b)];
-        for (file, side) in sides {
-            let line = side.as_ref().map(|side| side.line);
-            if let Some(turn) = line.map(|line| turn_of(file, line)).transpose()?.flatten() {
-                self.turn = turn;
-                break;
-            }
+        let mut lines = sides
+            .into_iter()
+            .filter_map(|(file, side)| Some((file, side.as_ref()?.line)));
+        if let Some(turn) = lines.find_map(|(file, line)| turn_of(file, line)) {
+            self.turn = turn;
         }
-        Ok(self)
+        self
     }
 }
 
 #[cfg(feature = "capture")]
-fn turn_of(file: &RegularFile, line: u64) -> Result<Option<u64>, Failure> {
+fn turn_of(file: &RegularFile, line: u64) -> Option<u64> {
     use threadseal_verify::detect::{self, Kind};
-    if !matches!(detect::kind(file)?, Some(Kind::Log | Kind::Events)) {
-        return Ok(None);
-    }
-    let source = file.read_whole(threadseal_verify::verifier::MAX_TAKEN_UP_BYTES)?;
-    Ok(crate::sessions::turn_of(&source, line))
+    let kind = detect::kind(file).ok()?;
+    matches!(kind, Some(Kind::Log | Kind::Events)).then_some(())?;
+    let source = file.read_whole(threadseal_verify::verifier::MAX_TAKEN_UP_BYTES);
+    crate::sessions::turn_of(&source.ok()?, line)
 }
 
 #[cfg(not(feature = "capture"))]
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the signature of the build with mappings"
-)]
-fn turn_of(_: &RegularFile, _: u64) -> Result<Option<u64>, Failure> {
-    Ok(None)
+fn turn_of(_: &RegularFile, _: u64) -> Option<u64> {
+    None
 }
 
 impl Side {
