@@ -544,12 +544,12 @@ fn salted(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let (record, mut seals) = (RecordId::from_bytes([11; 32]), Vec::new());
     let root = Some(Secret::from_bytes([7; 16]));
     let mut file = observed::begin(record, *observer.public_key(), root, &mut seals);
-    let mut walk = file.walk(0);
-    let plain = SALTED.map(threadseal_core::merkle::leaf_hash);
-    let leaves: Option<Vec<Digest>> = plain.iter().map(|plain| walk.next_leaf(plain)).collect();
-    let (leaves, size) = (leaves.ok_or("no salt")?, log.len() as u64);
+    let (lines, size) = (
+        SALTED.map(threadseal_core::merkle::leaf_hash),
+        log.len() as u64,
+    );
     let (time, stated) = (maker.stamp()?.timestamp, maker.stamp()?.timestamp);
-    let seal = file.seal(&leaves, size, true, time, &observer, &mut seals)?;
+    let seal = file.seal(&lines, size, true, time, &observer, &mut seals)?;
     let redaction = observed::Redaction {
         head: seal.head,
         runs: vec![(2, 1)],
@@ -562,12 +562,13 @@ fn salted(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
     let edited = replaced(&log, "abc", "abd")?;
     let wrong = replaced(&seals, "[[32,0,\"07", "[[32,0,\"08")?;
     let is_statement = |line: &&[u8]| line.starts_with(b"{\"redacted\":");
-    let lines = redacted.split_inclusive(|byte| *byte == b'\n');
-    let unstated = lines
-        .filter(|line| !is_statement(line))
-        .collect::<Vec<_>>()
-        .concat();
-    let rows: [(&str, &str, &str, &[u8], &[u8]); 6] = [
+    let lines = || redacted.split_inclusive(|byte| *byte == b'\n');
+    let unstated: Vec<&[u8]> = lines().filter(|line| !is_statement(line)).collect();
+    let unstated = unstated.concat();
+    // The statement is there, and the root of the salts still is.
+    let front = seals.split_inclusive(|byte| *byte == b'\n').take(2);
+    let unfinished = front.chain(lines().skip(2)).collect::<Vec<_>>().concat();
+    let rows: [(&str, &str, &str, &[u8], &[u8]); 7] = [
         (
             "salted",
             "verified",
@@ -592,7 +593,14 @@ fn salted(maker: &mut Maker, vectors: &mut Vectors) -> Fallible<()> {
         (
             "salted_unfinished",
             "verified",
-            "line 2 is still there after its redaction",
+            "line 2 is still there after its redaction, and its salt, too",
+            &log,
+            &unfinished,
+        ),
+        (
+            "salted_guessed",
+            "tampered",
+            "somebody put line 2 back, without its salt",
             &log,
             &redacted,
         ),

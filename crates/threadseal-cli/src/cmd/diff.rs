@@ -177,13 +177,9 @@ fn first_difference_in(x: &[u8], y: &[u8]) -> usize {
 impl Parting {
     /// With its turn counted as `show` counts them, if a mapping reads the log of an agent.
     fn in_turns_of(mut self, a: &RegularFile, b: &RegularFile) -> Self {
-        let sides = [(a, &self.a), (b, &self.b)];
-        let mut lines = sides
-            .into_iter()
-            .filter_map(|(file, side)| Some((file, side.as_ref()?.line)));
-        if let Some(turn) = lines.find_map(|(file, line)| turn_of(file, line)) {
-            self.turn = turn;
-        }
+        let turn = |file, side: &Option<Side>| turn_of(file, side.as_ref()?.line);
+        let turn = turn(a, &self.a).or_else(|| turn(b, &self.b));
+        self.turn = turn.unwrap_or(self.turn);
         self
     }
 }
