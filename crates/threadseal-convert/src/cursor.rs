@@ -120,7 +120,7 @@ pub(super) fn map_composer(rows: Vec<Row>, mut account: Account) -> Result<Mappe
                 bubbles.insert(bubble.to_owned(), (row.line, value));
             }
             (Some("messageRequestContext"), ..) => {
-                account.drop_part(row.line, "", Reason::Metadata)
+                account.drop_part(row.line, "", Reason::Metadata);
             }
             _ if row.table == "composerHeaders" => {
                 account.drop_part(row.line, "", Reason::Metadata);

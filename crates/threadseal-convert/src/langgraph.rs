@@ -399,10 +399,10 @@ fn kind_of(class: &str) -> Option<&'static str> {
 
 fn turn(message: Node<'_, '_>, found: &Found, thread: &mut Thread) {
     let prefix = format!("call-{}", found.lines.first().copied().unwrap_or_default());
-    if let Some(additional) = message.get("additional_kwargs") {
-        if !call_ids(message.peek()).is_empty() {
-            additional.discard_all(&["tool_calls", "function_call"], Reason::Duplicate);
-        }
+    if let Some(additional) = message.get("additional_kwargs")
+        && !call_ids(message.peek()).is_empty()
+    {
+        additional.discard_all(&["tool_calls", "function_call"], Reason::Duplicate);
     }
     let failed = message.peek_str("status") == Some("error");
     let mut chat = Chat::read(message, &prefix);

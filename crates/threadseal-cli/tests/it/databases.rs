@@ -681,7 +681,7 @@ fn verify_of_a_folder_verifies_its_databases_and_names_those_that_nothing_seals(
     assert_eq!(ran.code, 2, "{ran:?}");
     ran.stderr
         .has("opencode.db has 1 sessions and nothing seals them; hint: threadseal archive add");
-    assert_eq!(ran.stdout.contains("unsigned"), false, "{ran:?}");
+    assert!(!ran.stdout.contains("unsigned"), "{ran:?}");
     sandbox.ok("archive add project");
     let report = sandbox.report("verify project");
     report.is(json!({"verdict": "verified"}));
@@ -819,9 +819,10 @@ fn sessions_of_cursor_are_rows_of_keys_chats_and_transcripts() {
     editor
         .execute_batch("ALTER TABLE cursorDiskKV RENAME COLUMN value TO content")
         .unwrap();
-    let old = std::time::SystemTime::now() - Duration::from_secs(3600);
     let file = fs::File::options().write(true).open(&path).unwrap();
-    file.set_modified(old).unwrap();
+    let changed = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(changed - Duration::from_secs(3600))
+        .unwrap();
     for _ in 0..2 {
         assert!(!run(&["watch", "--once"]).status.success());
         let status = run(&["status", "--json"]);
