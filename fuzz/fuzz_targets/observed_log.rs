@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::Head;
 use threadseal_core::report::Verdict;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::log::LogReader;
@@ -20,14 +21,18 @@ const REDACTED: &[u8] = include_bytes!("../../testkit/transcripts/native/salted_
 fuzz_target!(|bytes: &[u8]| {
     // The bytes as a seal file of the log.
     assert!(!vouches(bytes, LOG) || bytes == SEALS);
-    assert!(!vouches(bytes, SALTED_LOG) || bytes == SALTED || bytes == REDACTED);
-    assert!(!vouches(bytes, REDACTED_LOG) || bytes == REDACTED);
+    // The salts and the statements of a file may differ, its seals not.
+    assert!(!vouches(bytes, SALTED_LOG) || last_head(bytes) == last_head(SALTED));
+    assert!(!vouches(bytes, REDACTED_LOG) || last_head(bytes) == last_head(SALTED));
     // The bytes as a log under the seal file.
     assert!(!vouches(SEALS, bytes) || is_log(bytes, LOG));
     assert!(!vouches(SALTED, bytes) || is_log(bytes, SALTED_LOG));
-    let redacted = is_log(bytes, SALTED_LOG) || is_log(bytes, REDACTED_LOG);
-    assert!(!vouches(REDACTED, bytes) || redacted);
+    assert!(!vouches(REDACTED, bytes) || is_log(bytes, REDACTED_LOG));
 });
+
+fn last_head(seals: &[u8]) -> Option<Head> {
+    Some(observed::parse(seals).ok()?.last()?.head)
+}
 
 /// The last line may lack its line feed: its content is the same.
 fn is_log(bytes: &[u8], log: &[u8]) -> bool {
