@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
-use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
+use threadseal_store::atomic::{self, Mode, PRIVATE_DIRECTORY, PRIVATE_FILE};
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{Stamp, read_small};
-use threadseal_store::sys::{Fs, path_text, text_path};
+use threadseal_store::sys::{Fs, directory_of, path_text, text_path};
 
 /// The most bytes of the file. What does not fit is looked at again.
 pub const MAX_SEEN_BYTES: usize = 64 << 20;
@@ -126,6 +126,7 @@ impl Seen {
             }
             text.push_str(&line);
         }
+        atomic::create_directories(fs, directory_of(&self.place), PRIVATE_DIRECTORY)?;
         atomic::replace(fs, &self.place, text.as_bytes(), Mode::Set(PRIVATE_FILE))?;
         self.is_changed = false;
         Ok(())
