@@ -194,7 +194,6 @@ mod tests {
     fn only_an_unchanged_file_of_the_same_archive_is_known() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path();
-        fs::create_dir_all(home.join("capture")).unwrap();
         fs::create_dir_all(home.join("archive")).unwrap();
         let (log, other) = (home.join("s.jsonl"), home.join("notes.md"));
         for path in [&log, &seal_path(&log), &other] {
