@@ -324,7 +324,7 @@ impl<'a> Writing<'a> {
             if buffer.is_empty() {
                 break;
             }
-            lines.push(&buffer);
+            lines.push(&buffer)?;
             cutter.push(&buffer, |bytes| put(self, bytes))?;
         }
         if !lines.are_sealed() {
@@ -428,10 +428,52 @@ pub(super) fn changed(path: &Path) -> Error {
 struct Lines {
     leaves: std::vec::IntoIter<Digest>,
     walk: LeafWalk,
+    cutter: LineCutter,
+    differ: bool,
+}
+
+/// Cuts bytes of a log, which follow others that were sealed, into lines.
+#[derive(Default)]
+pub(super) struct LineCutter {
     line: Vec<u8>,
     /// The earlier bytes ended in a line without LF, which was sealed.
     is_open: bool,
-    differ: bool,
+}
+
+impl LineCutter {
+    /// The last byte before the new ones.
+    pub(super) fn follows(&mut self, last: Option<u8>) {
+        self.is_open = last.is_some_and(|last| last != b'\n');
+    }
+
+    /// Calls `each` for each line that ends in these bytes.
+    pub(super) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.is_open
+            && let Some(rest) = bytes.strip_prefix(b"\n")
+        {
+            (bytes, self.is_open) = (rest, false);
+        }
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match part.strip_suffix(b"\n") {
+                None => self.line.extend_from_slice(part),
+                Some(end) => {
+                    self.line.extend_from_slice(end);
+                    each(&self.line)?;
+                    self.line.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The last line, if it has no LF.
+    pub(super) fn rest(&self) -> Option<&[u8]> {
+        (!self.line.is_empty()).then_some(&self.line)
+    }
 }
 
 impl Lines {
@@ -457,45 +499,35 @@ impl Lines {
         Ok(Self {
             leaves: leaves.into_iter(),
             walk: LeafWalk::new(front.salts.as_ref(), earlier),
-            line: Vec::new(),
-            is_open: false,
+            cutter: LineCutter::default(),
             differ: false,
         })
     }
 
     /// The last byte before the new ones.
     fn follows(&mut self, last: Option<u8>) {
-        self.is_open = last.is_some_and(|last| last != b'\n');
+        self.cutter.follows(last);
     }
 
-    fn push(&mut self, mut bytes: &[u8]) {
-        if self.is_open
-            && let Some(rest) = bytes.strip_prefix(b"\n")
-        {
-            (bytes, self.is_open) = (rest, false);
-        }
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match part.strip_suffix(b"\n") {
-                None => self.line.extend_from_slice(part),
-                Some(end) => {
-                    self.line.extend_from_slice(end);
-                    self.end();
-                }
-            }
-        }
-    }
-
-    fn end(&mut self) {
-        let leaf = self.walk.next_leaf(&leaf_hash(&self.line));
-        self.differ |= leaf.is_none() || self.leaves.next() != leaf;
-        self.line.clear();
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let (leaves, walk, differ) = (&mut self.leaves, &mut self.walk, &mut self.differ);
+        self.cutter.push(bytes, |line| {
+            *differ |= !is_next(line, leaves, walk);
+            Ok(())
+        })
     }
 
     /// Were these exactly the sealed lines?
     fn are_sealed(&mut self) -> bool {
-        if !self.line.is_empty() {
-            self.end();
-        }
-        !self.differ && self.leaves.next().is_none()
+        let rest = self.cutter.rest();
+        let is_rest = rest.is_none_or(|line| is_next(line, &mut self.leaves, &mut self.walk));
+        is_rest && !self.differ && self.leaves.next().is_none()
     }
+}
+
+/// Is it the line that was sealed next?
+fn is_next(line: &[u8], leaves: &mut impl Iterator<Item = Digest>, walk: &mut LeafWalk) -> bool {
+    let leaf = walk.next_leaf(&leaf_hash(line));
+    let sealed = leaves.next();
+    leaf.is_some() && leaf == sealed
 }

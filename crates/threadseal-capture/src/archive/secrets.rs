@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: with `omit`, no chunk holds a line in which the search found a secret.
 
-use super::keep::SealedLog;
+use super::keep::{LineCutter, SealedLog};
 use super::{Archive, Version};
 use std::collections::BTreeSet;
 use threadseal_core::error::Error;
@@ -128,8 +128,8 @@ impl Archive {
     /// The marks of the lines that the state adds to `known`, as the settings have it.
     ///
     /// # Errors
-    /// Kind `External` when the log cannot be read; `Refused` when it changed, or when secrets are to
-    /// be left out and nothing can find them.
+    /// Kind `External` when the log cannot be read; `Refused` when secrets are to be left out and
+    /// nothing can find them; those of the finder.
     pub(super) fn search(
         &self,
         sealed: &SealedLog<'_>,
@@ -144,25 +144,31 @@ impl Archive {
         let known = known.map(|known| known.last().head);
         let known = known.filter(|_| !document::is_beside(sealed.seals));
         let start = known.map_or(0, |head| head.size);
-        let mut searching = Searching {
-            finder: search.finder,
-            line: Vec::new(),
-            number: known.map_or(0, |head| lines_before(sealed.seals, head.seq)),
-            marks: Vec::new(),
+        let mut number = known.map_or(0, |head| lines_before(sealed.seals, head.seq));
+        let (mut cutter, mut chunk) = (LineCutter::default(), Vec::new());
+        file.range(start.saturating_sub(1), start)
+            .next_chunk(&mut chunk)?;
+        cutter.follows(chunk.last().copied());
+        let mut marks = Vec::new();
+        let mut look = |line: &[u8]| {
+            number += 1;
+            let rule = search.finder.rule_for(line)?;
+            marks.extend(rule.map(|rule| Mark {
+                line: number,
+                rule: rule_name(&rule),
+            }));
+            Ok(())
         };
         let mut chunks = file.range(start, sealed.head.size);
-        let (mut chunk, mut is_first) = (Vec::new(), start > 0);
         loop {
             chunks.next_chunk(&mut chunk)?;
             if chunk.is_empty() {
                 break;
             }
-            // An earlier seal covered a line before its end.
-            let rest = chunk.strip_prefix(b"\n").filter(|_| is_first);
-            searching.push(rest.unwrap_or(&chunk))?;
-            is_first = false;
+            cutter.push(&chunk, &mut look)?;
         }
-        searching.end()
+        cutter.rest().map_or(Ok(()), look)?;
+        Ok(marks)
     }
 
     /// The seal file without the salts of the marked lines, whose front is kept, durably. Their
@@ -196,47 +202,6 @@ impl Archive {
         let seals = observed::redact(&seals, &redaction, search.signer)?;
         self.put_front(&sealed.head.record, &seals)?;
         Ok(seals)
-    }
-}
-
-/// The lines of a log that are searched.
-struct Searching<'a> {
-    finder: &'a dyn Finder,
-    line: Vec<u8>,
-    /// Lines before the present one.
-    number: u64,
-    marks: Vec<Mark>,
-}
-
-impl Searching<'_> {
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            self.line
-                .extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part));
-            if part.ends_with(b"\n") {
-                self.line()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&mut self) -> Result<(), Error> {
-        self.number += 1;
-        if let Some(rule) = self.finder.rule_for(&self.line)? {
-            self.marks.push(Mark {
-                line: self.number,
-                rule: rule_name(&rule),
-            });
-        }
-        self.line.clear();
-        Ok(())
-    }
-
-    fn end(mut self) -> Result<Vec<Mark>, Error> {
-        if !self.line.is_empty() {
-            self.line()?;
-        }
-        Ok(self.marks)
     }
 }
 

@@ -87,6 +87,33 @@ fn a_line_with_a_secret_that_is_left_out_is_in_no_file_of_the_archive() {
     }
 }
 
+// T-CAP-84 T-CAP-85
+#[test]
+fn blank_lines_and_a_line_that_was_sealed_before_its_end_move_no_number() {
+    let whole = b"{\"sessionId\":\"3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6\",\"type\":\"user\",\"uuid\":\"a\",\"cwd\":\"/p\",\"message\":{\"role\":\"user\",\"content\":\"t\"}}";
+    let secret = format!("{{\"word\":\"{WORD}\"}}\n");
+    for (end, before, line) in [("\n", "\n\n", 4), ("", "\n", 2), ("", "\n\n", 3)] {
+        for secrets in [Secrets::Mark, Secrets::Omit] {
+            let bench = Bench::new();
+            bench.decide(secrets);
+            bench.keep_text(LOG, &[whole, end.as_bytes()].concat());
+            let grown = [
+                whole,
+                end.as_bytes(),
+                before.as_bytes(),
+                secret.as_bytes(),
+                b"{}\n",
+            ];
+            bench.keep_text(LOG, &grown.concat());
+            match secrets {
+                Secrets::Mark => assert_eq!(bench.marks(), [line], "{end:?} {before:?}"),
+                _ => bench.is_clean(),
+            }
+            bench.is_verified();
+        }
+    }
+}
+
 // T-CAP-85
 #[test]
 fn no_crash_while_a_secret_is_left_out_brings_its_line_back() {
