@@ -135,7 +135,11 @@ impl SessionSealer {
     /// # Errors
     /// When the archive fails, or exceeds its quota afterwards.
     pub(crate) fn meet_quota(&self) -> Result<(), Failure> {
-        let met = self.archive()?.meet_quota()?;
+        let archive = self.archive()?;
+        if !archive.has_quota()? {
+            return Ok(());
+        }
+        let met = archive.meet_quota()?;
         quota_notes(&met);
         match met.over {
             0 => Ok(()),

@@ -31,7 +31,8 @@ impl LogFolder {
         (1..=self.depth).contains(&depth) && self.is_named(path)
     }
 
-    fn is_named(&self, path: &Path) -> bool {
+    /// Has the file a name of its logs?
+    pub fn is_named(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         self.endings.iter().any(|ending| name.ends_with(ending))
     }

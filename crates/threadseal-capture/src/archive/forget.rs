@@ -131,10 +131,16 @@ impl Archive {
     /// Kind `External` when the system cannot read its folders.
     pub fn size(&self) -> Result<u64, Error> {
         let mut size = 0;
-        for place in files_below(self.fs(), &self.root)? {
-            size += self.fs().metadata(&place).map_or(0, |found| found.size);
-        }
+        each_file_below(self.fs(), &self.root, |_, found| size += found.size)?;
         Ok(size)
+    }
+
+    /// Has it a quota now? Another process may have changed that.
+    ///
+    /// # Errors
+    /// When the settings cannot be read.
+    pub fn has_quota(&self) -> Result<bool, Error> {
+        Ok(self.renewed()?.settings.quota > 0)
     }
 
     /// Removes sessions until the quota is met: only those whose sources are gone, those first that
@@ -395,8 +401,19 @@ pub(super) fn chunks_of(log: &ArchivedLog) -> impl Iterator<Item = Digest> {
 
 /// All files below a folder, also temporary ones.
 fn files_below(fs: &dyn Fs, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    each_file_below(fs, folder, |place, _| files.push(place))?;
+    files.sort();
+    Ok(files)
+}
+
+/// Names each file below a folder, also temporary ones. An archive has very many: no list is made.
+fn each_file_below(
+    fs: &dyn Fs,
+    folder: &Path,
+    mut each: impl FnMut(PathBuf, sys::Metadata),
+) -> Result<(), Error> {
     const DEEPEST: usize = 4;
-    let mut found = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, depth)) = open.pop() {
         let names = match fs.read_dir(&folder) {
@@ -406,14 +423,14 @@ fn files_below(fs: &dyn Fs, folder: &Path) -> Result<Vec<PathBuf>, Error> {
         };
         for name in names {
             let place = folder.join(name);
-            let kind = fs.symlink_metadata(&place).map(|found| found.kind);
-            match kind {
-                Ok(sys::FileKind::Directory) if depth < DEEPEST => open.push((place, depth + 1)),
-                Ok(_) => found.push(place),
+            match fs.symlink_metadata(&place) {
+                Ok(found) if found.kind == sys::FileKind::Directory && depth < DEEPEST => {
+                    open.push((place, depth + 1));
+                }
+                Ok(found) => each(place, found),
                 Err(_) => {}
             }
         }
     }
-    found.sort();
-    Ok(found)
+    Ok(())
 }

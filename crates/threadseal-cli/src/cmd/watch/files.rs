@@ -220,7 +220,12 @@ mod of_sessions {
                 return Ok(None);
             }
             if let Some(session) = session_of(file, &of_agents)? {
-                return Ok(Some(FileKind::Session(session)));
+                // An agent that writes a document anew gives it another name until it is whole.
+                let logs = folders.iter().filter(|folder| folder.holds(file.path()));
+                let mut logs = logs.filter_map(|folder| folder.logs.as_ref());
+                let is_whole = session.growth == Growth::Appends
+                    || logs.all(|logs| logs.is_named(file.path()));
+                return Ok(is_whole.then_some(FileKind::Session(session)));
             }
             let is_named = |folder: &Folder| folder.agent.is_none() && folder.holds(file.path());
             let is_log = matches!(detect::kind(file)?, Some(Kind::Log | Kind::Events));

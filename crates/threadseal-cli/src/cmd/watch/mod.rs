@@ -37,7 +37,7 @@ use threadseal_core::key::Signer as _;
 use threadseal_core::record::Head;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::{Stamp, open_regular};
-use threadseal_store::sys::path_text;
+use threadseal_store::sys::{FileKind, path_text};
 
 /// A log that was quiet for this long is sealed.
 const QUIET: Duration = Duration::from_millis(250);
@@ -236,6 +236,8 @@ impl Watch<'_> {
             #[cfg(all(feature = "capture", unix))]
             self.answer(&std::mem::take(&mut changed.asked), out);
             if std::mem::take(&mut is_first) {
+                // A watcher that is killed from here on reads no file again that did not change.
+                self.save_known();
                 self.announce(out);
                 #[cfg(all(feature = "capture", unix))]
                 self.take_up_requests(out);
@@ -313,17 +315,23 @@ impl Watch<'_> {
     /// Seals what changed, the files of the newest change first; then writes their heads into the
     /// log of the home.
     fn seal_all(&mut self, paths: &BTreeSet<PathBuf>, out: &mut Out) {
-        let changed_at = |path: &&PathBuf| {
-            std::fs::metadata(path)
-                .and_then(|found| found.modified())
-                .ok()
-        };
         #[cfg(feature = "capture")]
         let paths = &databases::without_side_files(paths);
-        let mut paths: Vec<&PathBuf> = paths.iter().collect();
-        paths.sort_by_cached_key(|path| std::cmp::Reverse(changed_at(path)));
-        let mut any = false;
+        let fs = self.sealer.host().fs.clone();
+        let mut changed = Vec::new();
         for path in paths {
+            let stamp = fs.symlink_metadata(path).ok();
+            let stamp = stamp.filter(|found| found.kind == FileKind::Regular);
+            let stamp = stamp.map(Stamp::from);
+            // Most files did not change since the last look, and need not be opened.
+            if !self.is_unchanged(path, stamp) {
+                let modified = stamp.map(|stamp| stamp.modified_ns);
+                changed.push((std::cmp::Reverse(modified), path));
+            }
+        }
+        changed.sort();
+        let mut any = false;
+        for (_, path) in changed {
             any |= self.look_at(path, out);
         }
         if any {
@@ -331,6 +339,15 @@ impl Watch<'_> {
             #[cfg(feature = "capture")]
             self.meet_quota();
         }
+    }
+
+    /// Is the file as it was at the last look? A database is also what its journals hold.
+    fn is_unchanged(&self, path: &Path, stamp: Option<Stamp>) -> bool {
+        #[cfg(feature = "capture")]
+        if self.databases.contains_key(path) {
+            return false;
+        }
+        stamp.is_some() && self.seen.get(path) == stamp.as_ref()
     }
 
     /// Lets the archive meet its quota, now and then.
