@@ -1,4 +1,4 @@
-//! The witness policies that a home keeps (`spec/anchors.md`).
+//! The witness policies that a home keeps (`spec/tlog.md`).
 
 use crate::context::Context;
 use crate::exit::Failure;

@@ -93,6 +93,8 @@ pub const MAX_RECORD_KEYS: usize = 1024;
 pub const MAX_REPEATED_KEYS: usize = 4;
 /// Most findings of one severity that one report keeps; the rest are counted.
 pub const MAX_FINDINGS: usize = 64;
+/// Most keys that a report names whose seals count through one signer.
+pub const MAX_SIGNER_SEALERS: usize = 64;
 /// Largest key file in bytes.
 pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
 /// Longest passphrase of a private key in bytes.

@@ -26,8 +26,8 @@ pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
 pub use names::{CheckName, Format, Profile};
 
 use crate::digest::Digest;
-use crate::key::PublicKey;
-use crate::limits::MAX_FINDINGS;
+use crate::key::{KeyId, PublicKey};
+use crate::limits::{MAX_FINDINGS, MAX_SIGNER_SEALERS};
 use crate::record::{Head, RecordId};
 use crate::trust::{END_IN_DOUBT, Judgement, Standing};
 use serde::Serialize;
@@ -309,6 +309,10 @@ pub struct SignerReport {
     pub name: Option<String>,
     /// The status of the key.
     pub status: SignerStatus,
+    /// Ids of the keys whose seals count through this one, in the order of their first seals; of
+    /// more than [`MAX_SIGNER_SEALERS`] the last ones. Empty where it is this key alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sealed_by: Vec<String>,
 }
 
 /// How far the record can be trusted: a good signature of a trusted key covers everything before
@@ -528,7 +532,19 @@ impl Report {
     /// Adds a signer, and lowers the verdict if the trust does not vouch for its key. Returns true
     /// if it does.
     pub fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
+        self.signer_of(key, judgement, &[])
+    }
+
+    /// As [`Report::signer`], of a key through which the seals of these keys count.
+    pub fn signer_of(
+        &mut self,
+        key: &PublicKey,
+        judgement: &Judgement<'_>,
+        sealed_by: &[KeyId],
+    ) -> bool {
         let id = key.key_id();
+        let others = if *sealed_by == [id] { &[] } else { sealed_by };
+        let shown = others.len().saturating_sub(MAX_SIGNER_SEALERS);
         let (status, fault) = match &judgement.standing {
             Standing::Trusted => (SignerStatus::Trusted, None),
             Standing::Pinned => (SignerStatus::Pinned, None),
@@ -573,6 +589,7 @@ impl Report {
             did: Some(key.to_did_key()),
             name,
             status,
+            sealed_by: others.iter().skip(shown).map(KeyId::to_hex).collect(),
         });
         let vouched = fault.is_none();
         if let Some((verdict, finding)) = fault {
@@ -725,6 +742,7 @@ mod tests {
                     did: None,
                     name: None,
                     status: SignerStatus::Revoked,
+                    sealed_by: Vec::new(),
                 });
                 report = report.judged_unless_ended(judged, "it ended");
             }

@@ -12,7 +12,7 @@ pub struct Grounds {
     pub record: Option<RecordId>,
     /// Its last seal.
     pub head: Option<Head>,
-    /// How far it is covered.
+    /// How far it is covered; of a document whose signature leaves gaps byte 0.
     pub trusted_until: TrustedUntil,
     /// Digest of the trust used.
     pub trust: Digest,

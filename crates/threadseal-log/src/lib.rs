@@ -1,4 +1,4 @@
-//! The transparency log of a host: every head that it stores is in the log, so that none can be taken back (`spec/anchors.md`).
+//! The transparency log of a host: every head that it stores is in the log, so that none can be taken back (`spec/host-log.md`).
 //!
 //! Rooms, lowest first; each uses only rooms before it.
 //!

@@ -1,4 +1,4 @@
-//! [`SealLog`]: the log of a host. Every head that the host stores is in it (`spec/anchors.md`).
+//! [`SealLog`]: the log of a host. Every head that the host stores is in it (`spec/host-log.md`).
 //!
 //! ```text
 //! head stored ─► spool file ─► waits ─┐                      one thread of each process

@@ -1,4 +1,4 @@
-//! Tombstones on a disk, and how pruned records leave it (`spec/anchors.md`, "Tombstones").
+//! Tombstones on a disk, and how pruned records leave it (`spec/host-log.md`, "Tombstones").
 //!
 //! ```text
 //! put ─► fsync ─► (the log of the host)

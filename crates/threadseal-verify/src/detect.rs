@@ -405,9 +405,9 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, VerifyError> {
     chunks.next_chunk(&mut buffer)?;
     let container = match first_byte(&buffer) {
         Some(b'[' | b'{' | 0xa0..=0xbb) => container_of(&buffer),
-        _ => return Ok(spoilt_scroll(file.path(), &buffer)),
+        _ => return Ok(spoilt_scroll(file.path(), beginning(&buffer))),
     };
-    let head = buffer.clone();
+    let head = beginning(&buffer).to_vec();
     let mut splitter = Splitter::new(container);
     let (mut seen, mut turns, mut others, mut read) = (0, 0, 0, 0);
     loop {
@@ -448,9 +448,7 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let begins = matches!(first_byte(head), Some(b'[' | b'{' | 0xa0..=0xbb));
     let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
     let bare = head.starts_with(BYTE_ORDER_MARK);
-    let is_map = matches!(first_byte(head), Some(0xa0..=0xbb));
-    let hashed = (is_map || is_binary(head)) && memmem::find(head, CBOR_HASH).is_some();
-    if hashed || (is_binary(head) && CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS) {
+    if says_cbor(head) {
         return Some(Container::Sequence);
     }
     if begins_as_written(head) {
@@ -459,6 +457,14 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let marked = SCROLL_MARKS.iter().any(|mark| says(&mark))
         || JSON_MARKS.iter().filter(says).count() >= LEAST_MARKS;
     ((begins || named || bare) && marked).then(|| container_of(head))
+}
+
+/// Does it have marks of turns in CBOR, and bytes that no text has?
+fn says_cbor(head: &[u8]) -> bool {
+    let says = |mark: &&&[u8]| memmem::find(head, mark).is_some();
+    let is_map = matches!(first_byte(head), Some(0xa0..=0xbb));
+    let marked = || CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS;
+    ((is_map || is_binary(head)) && says(&&CBOR_HASH)) || (is_binary(head) && marked())
 }
 
 /// Is it the beginning of a canonical turn, with its hash first? Little may be left of a scroll that
@@ -490,15 +496,20 @@ pub fn container(file: &RegularFile) -> Result<Container, VerifyError> {
     Ok(container_of(&probe(file, 0)?))
 }
 
-/// How turns would stand in a file that begins so.
+/// How turns would stand in a file that begins so (`spec/scroll.md` §7). One in CBOR stays a sequence
+/// where its first byte is another one.
 pub fn container_of(head: &[u8]) -> Container {
-    match first_byte(head) {
+    let is_blank = |byte: &u8| b" \t\n\r".contains(byte);
+    match head.iter().find(|byte| !is_blank(byte)) {
         Some(b'{') => Container::Lines,
+        Some(b'[') => Container::Array,
         Some(0xa0..=0xbf) => Container::Sequence,
+        _ if says_cbor(beginning(head)) => Container::Sequence,
         _ => Container::Array,
     }
 }
 
+/// The first byte that recognises a format; here a form feed is a blank, too.
 fn first_byte(head: &[u8]) -> Option<u8> {
     head.trim_ascii_start().first().copied()
 }
@@ -576,6 +587,12 @@ fn talks_of_checkpoints(bytes: &[u8]) -> bool {
     memmem::find(bytes, NATIVE_NOTE).is_some()
         || (memmem::find(bytes, b"\"event_type\"").is_some()
             && memmem::find(bytes, b"\"checkpoint\"").is_some())
+}
+
+/// As much of it as of the ends of a file is looked at.
+fn beginning(bytes: &[u8]) -> &[u8] {
+    let most = usize::try_from(PROBE_BYTES).unwrap_or(usize::MAX);
+    bytes.get(..most).unwrap_or(bytes)
 }
 
 fn probe(file: &RegularFile, from: u64) -> Result<Vec<u8>, VerifyError> {

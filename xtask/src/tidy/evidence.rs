@@ -13,7 +13,8 @@ pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
         })
     };
     let specs = repository.ending(".md").map(|(path, _)| path);
-    let orphans = specs.filter(|path| path.starts_with("spec/") && !cited(path));
+    let is_one = |path: &str| path.starts_with("spec/") && path != "spec/README.md";
+    let orphans = specs.filter(|path| is_one(path) && !cited(path));
     orphans
         .map(|path| format!("{path}: no module cites this specification"))
         .collect()
@@ -120,6 +121,7 @@ mod tests {
         let repository = Repository::from([
             ("spec/a.md", ""),
             ("spec/b.md", ""),
+            ("spec/README.md", ""),
             ("crates/c/src/lib.rs", "//! See `spec/a.md`.\n"),
             ("crates/c/tests/t.rs", "//! See `spec/b.md`.\n"),
         ]);

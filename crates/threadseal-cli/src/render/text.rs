@@ -336,6 +336,7 @@ mod tests {
             did: None,
             name: Some("ann\nverified".to_owned()),
             status: SignerStatus::Trusted,
+            sealed_by: Vec::new(),
         });
         report.check(CheckName::Signatures, CheckResult::Pass, None);
         report.check(CheckName::Seals, CheckResult::Fail, None);

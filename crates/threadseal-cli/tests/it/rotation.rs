@@ -115,7 +115,7 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
 /// after its end.
 // T-KLOG-18
 #[test]
-fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() {
+fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_and_knows_the_next() {
     let sandbox = project();
     greeted(&sandbox, "--bodies detached");
     let record = transcript(&sandbox, "child");
@@ -131,9 +131,13 @@ fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() 
             .ok(format!("verify {record:?} --key {key}"))
             .prints("the key given with --key");
     }
-    // The stranger trusts only that key.
+    // The stranger knows only that key, which does not vouch for the one that took its place.
     let stranger = Sandbox::new();
-    stranger.ok(format!("verify {record:?} --key {old:?}"));
+    let next = sandbox.path("next.pem");
+    let next = next.to_str().unwrap();
+    sandbox.ok(format!("key export self --out {next}"));
+    stranger.exits(3, format!("verify {record:?} --key {old:?}"));
+    stranger.ok(format!("verify {record:?} --key {old:?} --key {next:?}"));
     // In a home that does not trust the next key, the delegation of an ended key has no effect.
     sandbox.ok("trust remove self");
     sandbox

@@ -43,6 +43,9 @@ use std::fmt;
 #[derive(Clone, Copy)]
 pub struct PublicKey(ed25519_dalek::VerifyingKey);
 
+/// What may be around the text of a key.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
+
 /// RFC 8410 §4: SEQUENCE { SEQUENCE { OID 1.3.101.112 }, BIT STRING of 32 bytes }, up to the key.
 const SPKI_PREFIX: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
@@ -109,7 +112,7 @@ impl PublicKey {
     pub fn from_pem(text: &str) -> Result<Self, Error> {
         let text = text.replace("\r\n", "\n");
         let body = text
-            .trim()
+            .trim_matches(BLANKS)
             .strip_prefix(PEM_BEGIN)
             .and_then(|rest| rest.strip_suffix(PEM_END.trim_end()))
             .ok_or_else(|| Error::key("not a PEM public key"))?;
@@ -149,7 +152,7 @@ impl PublicKey {
     pub fn parse_any(input: impl AsRef<[u8]>) -> Result<Self, Error> {
         let text = std::str::from_utf8(input.as_ref())
             .map_err(|_| Error::key("a public key is PEM, 64 hex digits or did:key text"))?
-            .trim();
+            .trim_matches(BLANKS);
         if text.contains("PRIVATE KEY-----") {
             return Err(Error::key(
                 "this is a private key; hint: pass the public key (and keep the private one private)",

@@ -1,4 +1,4 @@
-//! Entries of a seal log (`spec/anchors.md`): heads of records, redactions, tombstones, forks, key
+//! Entries of a seal log (`spec/host-log.md`): heads of records, redactions, tombstones, forks, key
 //! events, and the log before.
 //!
 //! ```text

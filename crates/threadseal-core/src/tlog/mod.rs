@@ -9,11 +9,11 @@
 //! | [`verifier`] | keys of logs and witnesses, and which of them signed | C2SP signed-note |
 //! | [`policy`] | which logs count, and whose cosignatures they need | C2SP tlog-policy |
 //! | [`witness`] | requests to a witness, its decision and its answer | C2SP tlog-witness |
-//! | [`conflict`] | evidence of contradictory checkpoints under one key | `spec/anchors.md` |
-//! | [`entry`] | the entries of a seal log | `spec/anchors.md` |
-//! | [`tombstone`] | the remains of records that were pruned | `spec/anchors.md` |
+//! | [`conflict`] | evidence of contradictory checkpoints under one key | `spec/proofs.md` |
+//! | [`entry`] | the entries of a seal log | `spec/host-log.md` |
+//! | [`tombstone`] | the remains of records that were pruned | `spec/host-log.md` |
 //!
-//! `spec/anchors.md` states what the sources leave open. [`crate::merkle`] owns trees and proofs,
+//! `spec/tlog.md` states what the sources leave open. [`crate::merkle`] owns trees and proofs,
 //! [`crate::note`] owns signature lines.
 
 pub mod checkpoint;

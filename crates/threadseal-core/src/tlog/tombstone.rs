@@ -1,4 +1,4 @@
-//! Tombstones: the remains of records that were pruned (`spec/anchors.md`, "Tombstones").
+//! Tombstones: the remains of records that were pruned (`spec/host-log.md`, "Tombstones").
 //!
 //! ```text
 //! {"at":TIME,"by":TEXT,"public":HEX,"records":[ENTRY,…],

@@ -267,14 +267,16 @@ pub(super) fn revocation<'a>(
     purpose: &Purpose<'_>,
     placed: Placed,
 ) -> Option<Standing> {
-    let revoked = entries
-        .filter_map(|entry| entry.revoked.as_ref())
-        .min_by_key(|revoked| revoked.at)?;
-    let older = match revoked.entry {
+    let revoked: Vec<_> = entries.filter_map(|entry| entry.revoked.as_ref()).collect();
+    let earliest = revoked.iter().map(|revoked| revoked.at).min()?;
+    let is_older = |revoked: &Revocation| match revoked.entry {
         Some(_) => placed == Placed::Before,
         None => purpose.evidence.is_some_and(|held| held < revoked.at),
     };
-    (!older).then(|| Standing::Revoked {
+    // Of several that are as early, evidence must be earlier than each.
+    let mut first = revoked.iter().filter(|revoked| revoked.at == earliest);
+    let revoked = first.find(|revoked| !is_older(revoked))?;
+    Some(Standing::Revoked {
         at: revoked.at,
         reason: revoked.reason.clone(),
         in_doubt: revoked.entry.is_some() && placed == Placed::InDoubt,

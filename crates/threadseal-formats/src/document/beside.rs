@@ -12,6 +12,7 @@
 //!
 //! Normative: `spec/documents.md` §3.
 
+use super::json;
 use super::kind::DocumentKind;
 use super::native::{self, Native};
 use super::reading::Reading;
@@ -19,6 +20,7 @@ use super::seal::{self, Located, NativeSeal};
 use super::sign::{self, NativeSealing};
 use super::signer::Judge;
 use super::{Case, Options, Outcome, too_large};
+use threadseal_core::canon::json::parse_python;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
@@ -66,16 +68,26 @@ pub fn sign_beside(
 /// looked at.
 pub fn verify_beside<'a>(bytes: &'a [u8], seal_file: &[u8], options: &Options<'_>) -> Outcome<'a> {
     let reading = match bytes.len() > MAX_DOCUMENT_BYTES {
-        true => too_large(bytes.len()),
-        false => Reading {
-            native: Some(check(bytes, seal_file, options)),
-            ..Reading::default()
-        },
+        true => too_large(bytes.len() as u64),
+        false => {
+            let thread = thread_of(bytes, options.kind);
+            Reading {
+                native: Some(check(bytes, seal_file, thread.as_deref(), options)),
+                thread,
+                ..Reading::default()
+            }
+        }
     };
     Case::new(bytes, options).decide(reading)
 }
 
-fn check(bytes: &[u8], seal_file: &[u8], options: &Options<'_>) -> Native {
+/// The thread that a JSON document names; none where Python cannot read it.
+fn thread_of(bytes: &[u8], kind: DocumentKind) -> Option<String> {
+    let read = (kind == DocumentKind::Json).then(|| parse_python(bytes));
+    json::thread_of(&read?.ok()?.value)
+}
+
+fn check(bytes: &[u8], seal_file: &[u8], thread: Option<&str>, options: &Options<'_>) -> Native {
     let Some(located) = locate(seal_file) else {
         let text = "the seal file beside it does not follow the grammar of seals";
         let whole = 0..seal_file.len();
@@ -96,7 +108,7 @@ fn check(bytes: &[u8], seal_file: &[u8], options: &Options<'_>) -> Native {
             DocumentKind::Json => ScopeFormat::Json,
             _ => ScopeFormat::Text,
         },
-        thread: None,
+        thread,
     };
     native::check_against(&located, content, head, options.kind, &judge)
 }
@@ -114,10 +126,10 @@ mod tests {
     use super::super::{ProfileChoice, verify};
     use super::*;
     use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-    use threadseal_core::record::RecordId;
+    use threadseal_core::record::{RecordId, ThreadId};
     use threadseal_core::report::Report;
     use threadseal_core::time::Timestamp;
-    use threadseal_core::trust::{Pins, Trust};
+    use threadseal_core::trust::{Pins, ThreadPattern, Trust, TrustName, TrustStore, TrustedKey};
 
     const TEXT: &[u8] = b"# Rules\n\nBe kind";
 
@@ -170,6 +182,58 @@ mod tests {
         }
         let other = report(TEXT, &seal, DocumentKind::Yaml);
         assert_eq!(other.verdict, Verdict::Foreign);
+    }
+
+    /// The report on a JSON document with a seal beside it, where the key is trusted for the thread
+    /// `a/t-1` only, and this thread is expected.
+    fn in_thread(bytes: &[u8], kind: DocumentKind, thread: Option<&str>) -> Report {
+        let sealing = NativeSealing {
+            record: RecordId::from_bytes([9; 32]),
+            seq: 0,
+            time: Timestamp::from_micros(0).unwrap(),
+            signer: &signer(),
+        };
+        let seal = sign_beside(bytes, kind, &sealing).unwrap();
+        let name = TrustName::parse("key").unwrap();
+        let mut key = TrustedKey::new(name, *signer().public_key(), [KeyUsage::Native]);
+        key.scope.threads = [ThreadPattern::parse("a/t-1").unwrap()].into();
+        let mut store = TrustStore::new();
+        store.add(key).unwrap();
+        let (trust, now) = (Trust::new(store), Timestamp::from_micros(1).unwrap());
+        let thread = thread.map(|thread| ThreadId::parse(thread).unwrap());
+        let mut options = Options::new(kind, &trust, now);
+        options.expect_thread = thread.as_ref();
+        verify_beside(bytes, &seal, &options).report
+    }
+
+    // T-DOC-11
+    #[test]
+    fn a_document_with_a_seal_beside_it_belongs_to_the_thread_that_it_names() {
+        use Verdict::{Foreign, UnknownSigner, Verified};
+        let json = DocumentKind::Json;
+        let [own, other, asked] = ["a/t-1", "a/t-2", "a/t-1"];
+        let of = |thread: &str| format!("{{\"thread_id\":\"{thread}\"}}").into_bytes();
+        let twice = br#"{"thread_id":"a/t-2","thread_id":"a/t-1"}"#.to_vec();
+        for (bytes, kind, thread, verdict) in [
+            (of(own), json, None, Verified),
+            (of(own), json, Some(asked), Verified),
+            (twice, json, Some(asked), Verified),
+            (of(other), json, None, UnknownSigner),
+            (of(other), json, Some(asked), Foreign),
+            (of(own), json, Some(other), Foreign),
+            (b"{}".to_vec(), json, Some(asked), Foreign),
+            (
+                b"{\"thread_id\":\"a/t-1\"".to_vec(),
+                json,
+                Some(asked),
+                Foreign,
+            ),
+            (of(own), DocumentKind::Yaml, None, UnknownSigner),
+        ] {
+            let report = in_thread(&bytes, kind, thread);
+            let text = String::from_utf8_lossy(&bytes);
+            assert_eq!(report.verdict, verdict, "{text} {thread:?} {report:?}");
+        }
     }
 
     #[test]

@@ -52,10 +52,7 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
             return reading;
         }
     };
-    reading.thread = value
-        .get("thread_id")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
+    reading.thread = thread_of(&value);
     let thread = reading.thread.clone();
     let judge = Judge {
         trust: options.trust,
@@ -69,6 +66,12 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let signed = reading.native.is_some() || reading.rye.is_some();
     irregular(&irregularities, signed, &mut reading.file);
     reading
+}
+
+/// The thread that a document names.
+pub(super) fn thread_of(document: &Value) -> Option<String> {
+    let thread = document.get("thread_id")?;
+    thread.as_str().map(str::to_owned)
 }
 
 fn take_member(value: &mut Value, name: &str) -> Option<Value> {

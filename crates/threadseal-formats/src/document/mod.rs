@@ -176,7 +176,7 @@ pub fn verify<'a>(bytes: &'a [u8], options: &Options<'_>) -> Result<Outcome<'a>,
         )));
     }
     let reading = if bytes.len() > MAX_DOCUMENT_BYTES {
-        too_large(bytes.len())
+        too_large(bytes.len() as u64)
     } else if options.kind == DocumentKind::Json {
         json::read(bytes, options)
     } else {
@@ -195,7 +195,7 @@ pub fn is_signed_document(bytes: &[u8], kind: DocumentKind) -> bool {
         .is_ok_and(|outcome| outcome.report.profile != Profile::None)
 }
 
-fn too_large(size: usize) -> Reading {
+fn too_large(size: u64) -> Reading {
     let mut reading = Reading::default();
     let message = format!("a document has at most {MAX_DOCUMENT_BYTES} bytes, this one has {size}");
     let finding = Finding::error(FindingCode::TooLarge, message);
@@ -209,6 +209,10 @@ struct Case<'a, 'o> {
     options: &'o Options<'o>,
     trust: Digest,
     report: Report,
+    /// Does an expected head name this version of the record, or an earlier one?
+    is_held: bool,
+    /// Does the signature that counts leave gaps?
+    has_gaps: bool,
 }
 
 impl<'a, 'o> Case<'a, 'o> {
@@ -226,6 +230,8 @@ impl<'a, 'o> Case<'a, 'o> {
             options,
             trust,
             report,
+            is_held: false,
+            has_gaps: false,
         }
     }
 
@@ -268,6 +274,7 @@ impl<'a, 'o> Case<'a, 'o> {
         }
         if let Some(rye) = rye {
             if rye_counts {
+                self.has_gaps = !rye.part.covers_all();
                 self.checks(&rye.part, true);
                 document.item_type = rye.item;
                 document.covered = rye.covered;
@@ -354,7 +361,7 @@ impl<'a, 'o> Case<'a, 'o> {
         };
         match against {
             None => {
-                self.report.completeness = Completeness::Head;
+                self.is_held = true;
                 self.report.check(CheckName::Head, CheckResult::Pass, None);
             }
             Some((verdict, finding)) => {
@@ -389,17 +396,20 @@ impl<'a, 'o> Case<'a, 'o> {
     }
 
     fn finish(mut self, document: Document<'a>) -> Outcome<'a> {
+        if self.is_held && !self.report.verdict.is_evidence() {
+            self.report.completeness = Completeness::Head;
+        }
         let verified = (self.report.verdict == Verdict::Verified).then(|| {
-            let until = TrustedUntil {
+            let whole = TrustedUntil {
                 line: lines(self.bytes),
                 byte: self.bytes.len() as u64,
                 turn: None,
             };
-            self.report.trusted_until = Some(until);
+            self.report.trusted_until = Some(whole).filter(|_| !self.has_gaps);
             let grounds = Grounds {
                 record: self.report.record,
                 head: self.report.head,
-                trusted_until: until,
+                trusted_until: self.report.trusted_until.unwrap_or(NOTHING),
                 trust: self.trust,
                 now: self.options.now,
             };
@@ -411,6 +421,13 @@ impl<'a, 'o> Case<'a, 'o> {
         }
     }
 }
+
+/// The extent of coverage with gaps, of which the first may be at the beginning.
+const NOTHING: TrustedUntil = TrustedUntil {
+    line: 0,
+    byte: 0,
+    turn: None,
+};
 
 fn lines(bytes: &[u8]) -> u64 {
     let torn = !bytes.is_empty() && !bytes.ends_with(b"\n");

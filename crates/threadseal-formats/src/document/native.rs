@@ -114,6 +114,7 @@ pub(super) fn check_against(
             did: Some(located.seal.key.to_did_key()),
             name: None,
             status: SignerStatus::Rejected,
+            sealed_by: Vec::new(),
         });
     }
     native

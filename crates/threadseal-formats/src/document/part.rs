@@ -3,7 +3,7 @@
 //! A file may carry a native seal and a Rye signature. The profile decides which of them counts. A
 //! signature that is provably wrong counts against the file under every profile.
 
-use threadseal_core::report::{Finding, Report, Severity, SignerReport, Verdict};
+use threadseal_core::report::{Finding, Report, Severity, SignerReport, SignerStatus, Verdict};
 
 /// The evidence of one signature.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub(super) struct Part {
     /// As a doubt, unless the caller accepts the gaps in the format's coverage.
     gaps: Vec<(Verdict, Finding)>,
     remarks: Vec<Finding>,
+    /// Listed if this signature counts or is provably wrong: a verdict rests on no other signer.
     pub(super) signer: Option<SignerReport>,
     /// Content that a reader would take as fact and no signature covers.
     pub(super) unauthenticated: Vec<String>,
@@ -76,7 +77,9 @@ impl Part {
         for finding in self.remarks {
             report.find(finding);
         }
-        report.signers.extend(self.signer);
+        let is_wrong = |signer: &SignerReport| signer.status == SignerStatus::Rejected;
+        let signer = self.signer.filter(|signer| counts || is_wrong(signer));
+        report.signers.extend(signer);
         report.unauthenticated.extend(self.unauthenticated);
     }
 }

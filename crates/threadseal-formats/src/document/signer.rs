@@ -40,6 +40,7 @@ impl Judge<'_> {
             did: Some(key.to_did_key()),
             name: judgement.name.map(|name| name.as_str().to_owned()),
             status,
+            sealed_by: Vec::new(),
         });
         if let Some((verdict, finding)) = doubt {
             part.doubt(verdict, finding);
@@ -58,6 +59,7 @@ impl Judge<'_> {
             did: None,
             name: None,
             status,
+            sealed_by: Vec::new(),
         });
         if let Some((verdict, finding)) = doubt {
             part.doubt(verdict, finding);

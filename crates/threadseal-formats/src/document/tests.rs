@@ -461,3 +461,75 @@ fn broken_json_is_malformed_and_never_a_panic() {
         assert_eq!(auto(text, kind), verdict, "{text:?}");
     }
 }
+
+// T-DOC-12
+#[test]
+fn a_document_that_is_verified_with_gaps_is_covered_up_to_no_byte() {
+    let kind = DocumentKind::Markdown;
+    let rye_profile = |text: &str| {
+        let signed = rye(text.as_bytes(), kind);
+        let mut options = Options::new(kind, &TRUST, time(NOW));
+        options.profile = ProfileChoice::Rye;
+        let outcome = verify(&signed, &options).unwrap();
+        let report = outcome.report;
+        assert_eq!(report.verdict, Verdict::Verified, "{text}");
+        let until = outcome.verified.unwrap().grounds().trusted_until;
+        (report.trusted_until, until, signed.len() as u64)
+    };
+    for text in [
+        "before\n<directive>x</directive>\n",
+        "<directive>x</directive>\nafter\n",
+        "---\nname: x\n---\nbody\n",
+    ] {
+        let (shown, until, _) = rye_profile(text);
+        assert_eq!((shown, until.byte, until.line), (None, 0, 0), "{text}");
+    }
+    let (shown, until, size) = rye_profile("<directive>x</directive>\n");
+    assert_eq!((shown, until.byte, until.line), (Some(until), size, 2));
+}
+
+#[test]
+fn only_the_signer_on_whom_the_verdict_rests_or_a_wrong_one_is_listed() {
+    let kind = DocumentKind::Yaml;
+    let signers = |bytes: &[u8], profile| -> Vec<_> {
+        let signers = report(bytes, kind, profile).signers;
+        signers.into_iter().map(|signer| signer.key).collect()
+    };
+    let id = |seed| key(seed).key_id().to_hex();
+    let both = seal(&rye(b"a: 1\n", kind), kind);
+    assert_eq!(signers(&both, ProfileChoice::Auto), [id(1)]);
+    assert_eq!(signers(&both, ProfileChoice::Native), [id(1)]);
+    assert_eq!(signers(&both, ProfileChoice::Rye), [id(2)]);
+    // The last byte of a file with a seal in its suffix is content.
+    let mut changed = both.clone();
+    let at = changed.len() - 2;
+    changed[at] ^= 1;
+    assert_eq!(signers(&changed, ProfileChoice::Rye)[0], id(1));
+}
+
+#[test]
+fn a_known_head_proves_no_document_complete_against_which_there_is_evidence() {
+    let sealed = seal(b"x = 1\n", DocumentKind::Python);
+    let head = report(&sealed, DocumentKind::Python, ProfileChoice::Auto).head;
+    let thread = ThreadId::parse("t").unwrap();
+    for (kind, verdict, completeness) in [
+        (DocumentKind::Python, Verdict::Verified, Completeness::Head),
+        (DocumentKind::Toml, Verdict::Foreign, Completeness::Unproved),
+    ] {
+        let report = judged(&sealed, kind, |options| {
+            options.expect_head = head.map(ExpectedHead::Head);
+        });
+        assert_eq!(
+            (report.verdict, report.completeness),
+            (verdict, completeness)
+        );
+    }
+    let json = seal(b"{}", DocumentKind::Json);
+    let mut options = Options::new(DocumentKind::Json, &TRUST, time(NOW));
+    options.expect_thread = Some(&thread);
+    let head = verify(&json, &options).unwrap().report.head;
+    options.expect_head = head.map(ExpectedHead::Head);
+    let report = verify(&json, &options).unwrap().report;
+    is(&report, Verdict::Foreign, "other_thread");
+    assert_eq!(report.completeness, Completeness::Unproved);
+}

@@ -552,7 +552,10 @@ impl Verifier {
         }
         seen.until = Some(TrustedUntil {
             line: mark.place.line,
-            byte: mark.place.to,
+            byte: match mark.place.is_row {
+                true => 0,
+                false => mark.place.to,
+            },
             turn: Some(mark.index),
         });
         let at = HeadMatch::At(mark.index);

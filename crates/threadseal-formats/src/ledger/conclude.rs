@@ -20,7 +20,7 @@ use threadseal_core::record::{ExpectedHead, Head};
 use threadseal_core::report::heads::{self, HeadMatch};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
-    Report, Stats, Verdict,
+    Report, Stats, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
@@ -150,22 +150,18 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     let sealed = check_signed_head(&mut report, &seen, judging);
     let held = known || sealed;
     let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
-    if sound && (held || counted) {
-        report.completeness = Completeness::Head;
-    }
     check_steps(&mut report, &seen);
     let reached = reached(&seen, known, sealed);
     check_protection(&mut report, &seen, reached, vouched);
-    claims(&mut report, &seen, held || vouched);
+    if !report.verdict.is_evidence() && (held || counted) {
+        report.completeness = Completeness::Head;
+    }
+    let is_signed = vouched && seen.signers.reaches_end();
+    claims(&mut report, &seen, is_signed || reached == seen.records);
+    report.trusted_until = trusted_until(&seen, vouched, held);
     let tip = seen.tip.filter(|tip| sound && tip.count == seen.records);
     report.head = tip.as_ref().map(ChainTip::head);
     report.root = report.head.map(|_| seen.signatures);
-    let by_head = seen.held_until.filter(|_| held);
-    let by_signature = seen.signed_until.filter(|_| vouched);
-    report.trusted_until = [by_head, by_signature]
-        .into_iter()
-        .flatten()
-        .max_by_key(|until| until.byte.max(until.line));
     let contained = contained(&options.expect, &seen.met, sound);
     let later_beginnings = seen.signers.admitted().to_vec();
     let signers = seen.signers.into_keys();
@@ -180,6 +176,14 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         tip,
         report,
     }
+}
+
+/// The later of the ends to which signatures and heads vouch for the records.
+fn trusted_until(seen: &Seen, vouched: bool, held: bool) -> Option<TrustedUntil> {
+    let by_signature = seen.signed_until.filter(|_| vouched);
+    let by_head = seen.held_until.filter(|_| held);
+    let ends = [by_signature, by_head].into_iter().flatten();
+    ends.max_by_key(|until| until.turn)
 }
 
 fn contained(expect: &[Expectation], met: &[HeadMatch], sound: bool) -> Vec<Head> {
@@ -418,9 +422,9 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
     }
 }
 
-/// Content that a reader would take as fact, and unproved claims.
-fn claims(report: &mut Report, seen: &Seen, vouched: bool) {
-    if vouched {
+/// Content that a reader would take as fact, and unproved claims, unless all records are covered.
+fn claims(report: &mut Report, seen: &Seen, is_covered: bool) {
+    if is_covered {
         return;
     }
     for actor in &seen.actors {

@@ -34,6 +34,8 @@ pub struct Place {
     pub ended: bool,
     /// Whether it is longer than [`MAX_LINE_BYTES`]; then its bytes are not passed on.
     pub too_long: bool,
+    /// Whether it is a row, which has no offset.
+    pub is_row: bool,
 }
 
 impl Place {
@@ -45,6 +47,7 @@ impl Place {
             line: number,
             ended: true,
             too_long: false,
+            is_row: true,
         }
     }
 }
@@ -125,6 +128,7 @@ impl LineSplitter {
             line: self.lines,
             ended,
             too_long: self.too_long,
+            is_row: false,
         };
         each(if whole { rest } else { &self.carry }, place);
         self.carry.clear();

@@ -421,6 +421,7 @@ fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
         } else {
             SignerStatus::Unknown
         },
+        sealed_by: Vec::new(),
     });
     if pinned {
         let text = format!("signed by key {id}, which is not a key that was asked for");

@@ -423,6 +423,7 @@ pub(super) fn judge_session(
         } else {
             SignerStatus::Unknown
         },
+        sealed_by: Vec::new(),
     });
     vouched
 }

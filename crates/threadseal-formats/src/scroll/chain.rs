@@ -55,6 +55,8 @@ pub struct Verifier {
     prev: Option<Digest>,
     /// The number that the next turn should have, unless the turn before it could not be read.
     number: Option<u64>,
+    /// The encoding of the last turn that could be read.
+    encoding: Option<Encoding>,
 }
 
 /// The evidence so far.
@@ -82,8 +84,11 @@ pub(super) struct Seen {
     /// The first of the unsigned turns, and the first after the last signed one.
     pub(super) first_unsigned: Option<Mark>,
     pub(super) unsigned_tail: Option<Mark>,
+    /// The first turn behind the last one that a head from a source that vouches names.
+    pub(super) unheld_tail: Option<Mark>,
     /// The turns up to the last signed one, while there is no evidence against the chain.
     pub(super) signed_until: Option<TrustedUntil>,
+    /// The turns up to the last one that such a head names, while there is no such evidence.
     pub(super) held_until: Option<TrustedUntil>,
     /// Keys whose signatures hold, in order of their first turn.
     pub(super) signers: Vec<PublicKey>,
@@ -134,6 +139,7 @@ impl Verifier {
             },
             prev: None,
             number: Some(0),
+            encoding: None,
         }
     }
 
@@ -214,6 +220,7 @@ impl Verifier {
         self.head(facts);
         self.until(&mark, facts.sig.is_some());
         self.prev = Some(facts.hash);
+        self.encoding = Some(facts.encoding);
     }
 
     fn link(&mut self, facts: &Facts, mark: &Mark) {
@@ -251,8 +258,8 @@ impl Verifier {
     }
 
     fn encoding(&mut self, facts: &Facts, mark: &Mark) {
-        let mixed = |tip: Tip| tip.encoding != facts.encoding;
-        if self.seen.tip.is_some_and(mixed) {
+        let mixed = |before: Encoding| before != facts.encoding;
+        if self.encoding.is_some_and(mixed) {
             let text = "the turn is hashed with another encoding than the turn before it";
             self.seen
                 .fault(mark, Verdict::Malformed, FindingCode::EncodingMixed, text);
@@ -360,8 +367,17 @@ impl Verifier {
         }
     }
 
+    /// Notes how far heads and signatures reach.
     fn until(&mut self, mark: &Mark, signed: bool) {
         let seen = &mut self.seen;
+        let here = HeadMatch::At(seen.turns);
+        let mut heads = self.options.expect.iter().zip(&seen.met);
+        let named = heads.any(|(expected, met)| expected.vouches && *met == here);
+        if named {
+            seen.unheld_tail = None;
+        } else {
+            seen.unheld_tail.get_or_insert(*mark);
+        }
         if seen.broken {
             return;
         }
@@ -370,7 +386,9 @@ impl Verifier {
             byte: mark.place.to,
             turn: Some(mark.turn),
         };
-        seen.held_until = Some(until);
+        if named {
+            seen.held_until = Some(until);
+        }
         if signed {
             seen.signed_until = Some(until);
         }

@@ -4,9 +4,10 @@
 //! bytes ─► Splitter ─► read_turn (any order, any core) ─► Verifier ─► conclude
 //! Verifier + End + trust + now ─► Outcome { report, Verified<ChainCoverage>?, tip? }
 //! ```
-//! An unsigned chain is `consistent`, and `verified` only by a head that the verifier holds. A
-//! signed one is `verified` when each turn is signed by a key that the trust vouches for. v0.1 has
-//! no end mark, so its completeness stays `unproved` without a head or a length.
+//! An unsigned chain is `consistent`, and `verified` only by a head of its last turn that the verifier
+//! holds: anyone can append turns. A signed one is `verified` when each turn is signed by a key that
+//! the trust vouches for. v0.1 has no end mark, so its completeness stays `unproved` without a head
+//! or a length.
 
 use super::chain::{ChainOptions, Seen, Tip, Verifier, put};
 use super::facts::TurnReader;
@@ -19,7 +20,7 @@ use threadseal_core::record::Head;
 use threadseal_core::report::heads;
 use threadseal_core::report::{
     CheckName, CheckResult, Compat, Completeness, Finding, FindingCode, Format, Profile, Report,
-    Stats, Verdict,
+    Stats, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
@@ -122,18 +123,14 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     let met = seen.met.iter().copied();
     let held = heads::check(&mut report, &options.expect, met, &end_of(&seen));
     let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
-    if sound && (held || counted) {
-        report.completeness = Completeness::Head;
-    }
     check_coverage(&mut report, &seen, judging.as_v01);
     list_timestamps(&mut report, &seen);
     check_signed(&mut report, &seen, held, !options.pinned.is_empty());
     report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
-    report.trusted_until = match (vouched, held) {
-        (true, _) => seen.signed_until,
-        (false, true) => seen.held_until,
-        (false, false) => None,
-    };
+    report.trusted_until = trusted_until(&seen, vouched, held);
+    if !report.verdict.is_evidence() && (held || counted) {
+        report.completeness = Completeness::Head;
+    }
     Outcome {
         verified: mint(&report, &seen, judging),
         tip: seen.tip.filter(|_| sound),
@@ -145,6 +142,14 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
         signers: seen.signers,
         report,
     }
+}
+
+/// The later of the ends to which signatures and heads vouch for the turns.
+fn trusted_until(seen: &Seen, vouched: bool, held: bool) -> Option<TrustedUntil> {
+    let by_signature = seen.signed_until.filter(|_| vouched);
+    let by_head = seen.held_until.filter(|_| held);
+    let ends = [by_signature, by_head].into_iter().flatten();
+    ends.max_by_key(|until| until.byte)
 }
 
 /// The answer of v0.1, as its `verify` shows it.
@@ -356,6 +361,10 @@ fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
         report.find(Finding::note(FindingCode::Unsigned, text));
         if !held {
             report.hold(Verdict::Consistent);
+        } else if let Some(mark) = &seen.unheld_tail {
+            let text = "no known head covers this turn and those after it";
+            let finding = mark.put(Finding::warning(FindingCode::UnsignedTail, text));
+            report.downgrade(Verdict::UnsignedTail, finding);
         }
     } else if let Some(mark) = &seen.unsigned_tail {
         let text = "this turn and those after it are not signed";

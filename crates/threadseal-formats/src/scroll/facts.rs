@@ -13,8 +13,9 @@ use super::quick;
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
+use threadseal_core::canon::cbor::{self, CborError, CborErrorKind};
+use threadseal_core::canon::jcs;
 use threadseal_core::canon::json::{self, JsonErrorKind, Value};
-use threadseal_core::canon::{cbor, jcs};
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{PublicKey, Signature};
 use threadseal_core::limits::{MAX_CBOR_VALUES, MAX_LENIENT_TURN_BYTES};
@@ -202,15 +203,7 @@ impl TurnReader {
                 Some(read) => read,
                 None => read_carefully(bytes, &mut self.keys),
             },
-            Form::Cbor => TurnRead {
-                facts: read_cbor(bytes, &mut self.keys),
-                as_v01: AsV01::Same,
-                lost: jcs::LostDetails::default(),
-                rounded: None,
-                // The head of an item shows its length, so the splitter of the sequence knows a cut
-                // item.
-                cut_off: true,
-            },
+            Form::Cbor => read_cbor(bytes, &mut self.keys),
         }
     }
 }
@@ -277,9 +270,24 @@ fn read_leniently(text: &[u8], keys: &mut Keys) -> AsV01 {
     }
 }
 
-fn read_cbor(bytes: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
-    let value = cbor::parse(bytes).map_err(|error| not_cbor(&error))?;
-    let facts = of_canonical(&canonical(&value)?, keys)?;
+fn read_cbor(bytes: &[u8], keys: &mut Keys) -> TurnRead {
+    let read = cbor::parse(bytes);
+    let ends_early = |error: &CborError| error.kind == CborErrorKind::UnexpectedEnd;
+    TurnRead {
+        // Other bytes than the beginning of an item are no write that was interrupted, whatever
+        // length they claim.
+        cut_off: read.as_ref().is_err_and(ends_early),
+        facts: read
+            .map_err(|error| not_cbor(&error))
+            .and_then(|value| of_cbor(&value, keys)),
+        as_v01: AsV01::Same,
+        lost: jcs::LostDetails::default(),
+        rounded: None,
+    }
+}
+
+fn of_cbor(value: &Value, keys: &mut Keys) -> Result<Facts, SchemaViolation> {
+    let facts = of_canonical(&canonical(value)?, keys)?;
     if facts.encoding != Encoding::Cbor {
         return Err(SchemaViolation::new("/enc", "must be \"cbor\" in CBOR"));
     }

@@ -1,4 +1,4 @@
-//! A record as a log of C2SP tlog-tiles (`spec/anchors.md`, "Records as logs").
+//! A record as a log of C2SP tlog-tiles (`spec/proofs.md`, "Records as logs").
 //!
 //! ```text
 //! lines before the last seal ─► entries           the note of the last seal ─► checkpoint
@@ -13,8 +13,8 @@
 use super::event::{self, Frame};
 use super::lines::VerifiedLines;
 use super::manifest::{self, Manifest};
+use super::payloads::{Delegation, NextKey, Succession};
 use super::seal;
-use super::sealing_keys::SealingKeys;
 use super::verify::Coverage;
 use crate::verified::Verified;
 use threadseal_core::error::{Error, ErrorKind};
@@ -104,9 +104,9 @@ fn not_native() -> Error {
 fn find_key(lines: &[&[u8]], manifest: &Manifest, id: &KeyId) -> Option<PublicKey> {
     let is_it = |key: &PublicKey| key.key_id() == *id;
     let named = |frame: &Frame<'_>, line: &[u8]| match frame.event_type {
-        "key" => SealingKeys::named_by(frame.payload).ok(),
-        "delegation" => Some(SealingKeys::delegated_by(frame.payload).ok()?.0),
-        "authority" => Some(SealingKeys::succeeded_by(frame.payload).ok()?.0),
+        "key" => Some(NextKey::parse(frame.payload)?.0),
+        "delegation" => Some(Delegation::parse(frame.payload)?.key),
+        "authority" => Some(Succession::parse(frame.payload)?.next),
         "checkpoint" => seal::parse(line, frame).ok()?.seal.ext.next_key,
         _ => None,
     };

@@ -78,6 +78,9 @@ impl Scanner {
             seal,
         };
         self.check_numbers(&judged, place)?;
+        if let Some(fault) = &self.chain.fault {
+            return Err(failure(Verdict::Tampered, fault.clone()));
+        }
         self.check_next_key(&judged, place)?;
         self.check_ending(&judged.seal, place)?;
         if self.chain.rye_fp != Some(judged.seal.fp) {
@@ -86,9 +89,6 @@ impl Scanner {
                 Verdict::Tampered,
                 place.error(FindingCode::RyeKeyChanged, text),
             ));
-        }
-        if let Some(fault) = &self.chain.fault {
-            return Err(failure(Verdict::Tampered, fault.clone()));
         }
         if let Some(redactor) = self.out.watch.redactor()
             && redactor != judged.seal.key
@@ -184,7 +184,7 @@ impl Scanner {
     fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
         let wrong = if seal.is_final && !self.chain.may_end {
             "a final seal does not follow the end of the thread or a link"
-        } else if self.chain.ended && !seal.is_final {
+        } else if (self.chain.must_end || self.chain.ended) && !seal.is_final {
             "a seal after the end of the thread is not final"
         } else {
             return Ok(());
@@ -289,8 +289,12 @@ impl Scanner {
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;
         self.chain.ended = seal.is_final;
-        self.chain.may_end = false;
+        (self.chain.may_end, self.chain.must_end) = (false, false);
+        self.chain.tail = None;
+        self.out.heirs.clear();
+        self.out.heirs.extend(self.chain.keys.heirs());
         self.out.tail_lines = 0;
+        self.out.sealed_recoveries = (self.out.adopted.len(), self.out.dropped.len());
         self.out.last = Some(GoodSeal {
             head,
             line: place.line,

@@ -1,4 +1,4 @@
-//! Copies of a record with lines left out, each known by its leaf hash (`spec/anchors.md`, "Copies
+//! Copies of a record with lines left out, each known by its leaf hash (`spec/proofs.md`, "Copies
 //! with lines left out").
 //!
 //! ```text
@@ -11,7 +11,7 @@
 use super::event::{self, RESERVED};
 use super::lines::VerifiedLines;
 use super::prefix::PrefixHasher;
-use super::scan::{ScanOptions, Scanner};
+use super::scan::Scanner;
 use super::verify::{Coverage, VerifyOptions, conclude};
 use crate::verified::Verified;
 use threadseal_core::digest::Digest;
@@ -99,10 +99,7 @@ pub enum CopiedLine<'a> {
 
 /// Checks a copy: the root and the signature of each seal, over lines and hashes.
 pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a> {
-    let mut scanner = Scanner::new(ScanOptions {
-        every_signature: true,
-        ..ScanOptions::default()
-    });
+    let mut scanner = Scanner::of_copy();
     let begin = copy.strip_prefix(FIRST_LINE.as_bytes());
     let body = begin.and_then(|rest| rest.strip_prefix(b"\n"));
     let (mut left_out, mut first, mut misspelled) = (0, None, body.is_none().then_some(1));
@@ -114,7 +111,8 @@ pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a>
             copied.extend(shown(line));
             continue;
         }
-        let Some((leaf, bytes)) = parse_stub(line) else {
+        // Lines 1 and 2 name the record and its keys.
+        let Some((leaf, bytes)) = parse_stub(line).filter(|_| number > 2) else {
             misspelled.get_or_insert(number + 1);
             break;
         };
@@ -174,6 +172,6 @@ fn parse_stub(line: &[u8]) -> Option<(Digest, u64)> {
     let text = std::str::from_utf8(line).ok()?;
     let text = text.strip_prefix('-')?.strip_suffix('\n')?;
     let (leaf, bytes) = text.split_once(' ')?;
-    let bytes = parse_decimal(bytes).filter(|bytes| *bytes <= MAX_LINE_BYTES as u64)?;
+    let bytes = parse_decimal(bytes).filter(|bytes| *bytes < MAX_LINE_BYTES as u64)?;
     Some((Digest::parse_hex(leaf)?, bytes))
 }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use threadseal_core::canon::json;
 use threadseal_core::encoding;
 use threadseal_core::error::Error;
-use threadseal_core::limits::{MAX_EVENT_TYPE_BYTES, MAX_LINE_BYTES};
+use threadseal_core::limits::{MAX_EVENT_TYPE_BYTES, MAX_LINE_BYTES, MAX_THREAD_ID_BYTES};
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 
@@ -51,6 +51,12 @@ pub fn is_terminal(event_type: &str) -> bool {
             | "thread_continued"
             | "thread_suspended"
     )
+}
+
+/// Events whose payload has exactly the members of a table (`spec/transcript.md` §5). All others
+/// have any object, and may hold commitments to bodies.
+pub(crate) fn has_fixed_payload(event_type: &str) -> bool {
+    RESERVED.contains(&event_type) && !is_link(event_type) && !is_terminal(event_type)
 }
 
 /// The type of an event: 1 to [`MAX_EVENT_TYPE_BYTES`] printable ASCII characters. Blank, quote and
@@ -235,10 +241,24 @@ pub(crate) fn check_line(line: &[u8]) -> Result<Frame<'_>, LineFault> {
         return Err(LineFault::NotAscii);
     }
     let frame = parse_frame(line).ok_or(LineFault::Frame)?;
-    if !frame.payload.starts_with(b"{") || !json::is_valid_ascii(frame.payload) {
+    // Blanks inside the payload are free; around it they would be blanks of the frame.
+    let is_object = frame.payload.starts_with(b"{") && frame.payload.ends_with(b"}");
+    if !is_object || !json::is_valid_ascii(frame.payload) {
         return Err(LineFault::Payload);
     }
     Ok(frame)
+}
+
+/// Is this JSON string, quotes included, a thread id as native lines spell it? Whether the id can be a
+/// path is another question.
+pub(crate) fn is_native_id(text: &[u8]) -> bool {
+    let value = json::parse(text).ok();
+    let Some(id) = value.as_ref().and_then(json::Value::as_str) else {
+        return false;
+    };
+    let mut spelling = Vec::new();
+    json::write_ascii_string(&mut spelling, id);
+    (1..=MAX_THREAD_ID_BYTES).contains(&id.len()) && spelling == text
 }
 
 /// Why a line is not a native line.
@@ -397,6 +417,8 @@ mod tests {
             ("cognition_in", "cognition in"),
             ("cognition_in", "cognition\\u005fin"),
             ("{}}", "{}} "),
+            ("{}}", "{} }"),
+            ("{}}", " {}}"),
             ("{}}", "{},\"x\":1}"),
             ("{}}", "{\"a\":1,\"a\":2}}"),
             ("{}}", "{\"a\":\"\u{e9}\"}}"),

@@ -1,8 +1,8 @@
 //! The native writer's rules for keys beside the current one, and for successors of a record's
 //! authority (`spec/transcript.md` §5).
 
+use super::payloads::Succession;
 use super::write::{Sealer, Stamp};
-use threadseal_core::encoding;
 use threadseal_core::error::Error;
 use threadseal_core::key::PublicKey;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
@@ -26,7 +26,7 @@ impl Sealer {
     /// The key that is responsible for the record now: the manifest's authority, or the key that
     /// replaced it.
     pub fn authority(&self) -> &PublicKey {
-        self.keys.heir().unwrap_or(&self.manifest.authority)
+        self.keys.heirs().last().unwrap_or(&self.manifest.authority)
     }
 
     /// Lets the key that replaced the authority, by the signed statement in `word`, seal after the
@@ -49,11 +49,8 @@ impl Sealer {
                 "the record has not ended, so its authority stays the same",
             ));
         }
-        let payload = format!(
-            "{{\"next\":\"{}\",\"signature\":\"{}\"}}",
-            next.to_hex(),
-            encoding::base64(word.signature().as_bytes())
-        );
+        let (next, signature) = (*next, *word.signature());
+        let payload = Succession { next, signature }.to_string();
         self.keys
             .succeed(payload.as_bytes(), &self.manifest)
             .map_err(Error::key)?;

@@ -33,6 +33,7 @@ pub mod turn_proof;
 
 mod check;
 mod key_succession;
+mod payloads;
 mod prefix;
 mod scan;
 mod seal;

@@ -38,7 +38,15 @@ pub fn report(
             report.downgrade(*verdict, finding.clone());
         }
     }
-    let trusted = check_trust(&mut report, file, options);
+    // A key that made no seal is no signer.
+    let trusted = match file.last() {
+        Some(_) => check_trust(&mut report, file, options),
+        None => {
+            let why = "no seal of the file counts".to_owned();
+            report.check(CheckName::Trust, CheckResult::Skipped, Some(why));
+            false
+        }
+    };
     note_redactions(&mut report, file, log);
     if let Some(last) = file.last() {
         check_lines(&mut report, file, last, log);
@@ -69,6 +77,12 @@ pub fn report(
         .unauthenticated
         .push("author: an observed seal proves that bytes existed, not who wrote them".into());
     report
+}
+
+/// Is a part of the seal file lost? A torn end is none.
+fn is_broken(file: &SealFile) -> bool {
+    let mut verdicts = file.faults.iter().map(|(verdict, _)| *verdict);
+    verdicts.any(|verdict| verdict != Verdict::UnsignedTail)
 }
 
 fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>) -> bool {
@@ -159,9 +173,10 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
 }
 
 fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
-    // The last sealed line may have got its LF since; nothing else may differ in length. The lengths
-    // of redacted lines are not known.
-    let differs = end != last.head.size && (last.is_final || end != last.head.size + 1);
+    // The last sealed line may have got its LF since, also after a final seal: the program that
+    // writes the log knows nothing of it. Nothing else may differ in length. The lengths of
+    // redacted lines are not known.
+    let differs = end != last.head.size && end != last.head.size + 1;
     if differs && log.redacted == 0 {
         let text = "the sealed lines do not have the sealed length";
         report.downgrade(
@@ -198,7 +213,7 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
         last: Some(last.head.seq),
         whole: true,
         place: None,
-        broken: false,
+        broken: is_broken(file),
     };
     heads::check(report, expect, met.iter().copied(), &end);
     // A changed log is not whole, however many of its seals are present.

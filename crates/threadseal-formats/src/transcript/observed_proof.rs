@@ -1,5 +1,5 @@
 //! Proofs of lines of an observed log: one file shows a turn of it, and no other line
-//! (`spec/anchors.md`, "Proofs of observed turns").
+//! (`spec/proofs.md`, "Proofs of observed turns").
 //!
 //! ```text
 //! threadseal/1 proof of observed lines LF
@@ -38,6 +38,10 @@ use threadseal_core::trust::{Purpose, ScopeFormat};
 pub const FIRST_LINE: &str = "threadseal/1 proof of observed lines";
 /// Most bytes of a label.
 pub const MAX_LABEL_BYTES: usize = 1024;
+
+fn is_label(text: &str) -> bool {
+    text.len() <= MAX_LABEL_BYTES && !text.chars().any(char::is_control)
+}
 
 /// A proof as written in the file; only its form is checked. An instance proves nothing: call
 /// [`check_file`].
@@ -94,7 +98,7 @@ impl ObservedProof {
             return Err(Error::refused(text));
         }
         let (header, seal) = own_lines(seals, &file)?;
-        if label.len() > MAX_LABEL_BYTES || label.chars().any(char::is_control) {
+        if !is_label(label) {
             return Err(Error::invalid("the label of the proof is no short line"));
         }
         if numbers.len() > MAX_TURN_PROOF_LINES {
@@ -207,7 +211,8 @@ impl ObservedProof {
                 proof: RangeProof::from_hashes(hashes).ok()?,
             });
         }
-        (proof.label.len() <= MAX_LABEL_BYTES && proof.has_order()).then_some(proof)
+        let is_label = is_label(&proof.label);
+        (is_label && proof.has_order()).then_some(proof)
     }
 
     /// Are the runs in order, with a line between each two?
@@ -217,7 +222,8 @@ impl ObservedProof {
         let apart = ends
             .zip(firsts)
             .all(|(end, first)| end.is_some_and(|end| end < first));
-        apart && !self.runs.is_empty() && self.runs.iter().all(|run| run.end().is_some())
+        // No tree reaches as far as a last run that has no end.
+        apart && !self.runs.is_empty()
     }
 
     fn check(&self, options: &VerifyOptions<'_>) -> CheckedLines {

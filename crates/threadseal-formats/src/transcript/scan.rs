@@ -15,11 +15,11 @@
 use super::bodies::{self, Bodies, watch::Watch};
 use super::event::{self, Frame, LineFault};
 use super::manifest::{self, Manifest};
+use super::payloads::{TailAdopted, TailDropped};
 use super::sealing_keys::SealingKeys;
 use super::statement::LineNote;
 use std::sync::Arc;
-use threadseal_core::canon::json;
-use threadseal_core::digest::Digest;
+use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::key::{Message, PublicKey, RyeFingerprint, Signature};
 use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::merkle::{Frontier, leaf_hash};
@@ -131,8 +131,11 @@ pub(crate) struct Scan {
     pub(crate) tail_lines: u64,
     pub(crate) tail_fault: Option<Finding>,
     pub(crate) torn: bool,
+    /// Tails that the recorder adopted or dropped, as lines under the last good seal state it.
     pub(crate) adopted: Vec<[u64; 2]>,
     pub(crate) dropped: Vec<Finding>,
+    /// How many of each there were then; those since are no more than a tail.
+    pub(super) sealed_recoveries: (usize, usize),
     /// Commitments to bodies, and redactions.
     pub(super) watch: Watch,
     /// Keys that the authority admitted beside the current one, with their lines: those under the
@@ -141,6 +144,8 @@ pub(crate) struct Scan {
     pub(super) delegated_since: Vec<(PublicKey, u64)>,
     /// Number of the first seal over all statements of the authority about delegates.
     pub(crate) last_word: u64,
+    /// Keys that replaced the authority, under the last good seal.
+    pub(crate) heirs: Vec<PublicKey>,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<HeadMatch>,
 }
@@ -148,7 +153,8 @@ pub(crate) struct Scan {
 /// Options of a scan.
 #[derive(Debug, Clone, Default)]
 pub struct ScanOptions {
-    /// Check every signature as it comes, not only the last of each key.
+    /// The closer look: check every signature as it comes, not only the last of each key, and the
+    /// digests of adopted tails.
     pub every_signature: bool,
     /// Heads that the record must contain.
     pub expect: Vec<Expectation>,
@@ -164,6 +170,8 @@ pub struct Scanner {
     /// Bytes of the line that has begun, kept or not.
     carried: usize,
     offset: u64,
+    /// Lines may be known by their leaf alone.
+    is_copy: bool,
     pub(super) chain: Chain,
     pub(super) out: Scan,
 }
@@ -180,10 +188,17 @@ pub(super) struct Chain {
     pub(super) next_seq: u64,
     /// The last event was terminal or a link: a final seal may follow.
     pub(super) may_end: bool,
+    /// The last event was terminal: nothing but a final seal may follow.
+    pub(super) must_end: bool,
     pub(super) ended: bool,
+    /// The bytes since the last seal without the last LF, where the closer look needs them.
+    pub(super) tail: Option<Hasher>,
     /// First line since the last seal that no seal may cover.
     pub(super) fault: Option<Finding>,
 }
+
+/// What is wrong with an event behind the end.
+const AFTER_END: &str = "an event follows the end of the thread";
 
 /// The position of a line.
 #[derive(Debug, Clone, Copy)]
@@ -214,7 +229,9 @@ impl Scanner {
             prev: None,
             next_seq: 0,
             may_end: false,
+            must_end: false,
             ended: false,
+            tail: None,
             fault: None,
         };
         let out = Scan {
@@ -232,10 +249,12 @@ impl Scanner {
             torn: false,
             adopted: Vec::new(),
             dropped: Vec::new(),
+            sealed_recoveries: (0, 0),
             watch: Watch::default(),
             delegated: Vec::new(),
             delegated_since: Vec::new(),
             last_word: 0,
+            heirs: Vec::new(),
             met,
         };
         Self {
@@ -243,9 +262,21 @@ impl Scanner {
             carry: Vec::new(),
             carried: 0,
             offset: 0,
+            is_copy: false,
             chain,
             out,
         }
+    }
+
+    /// A scanner of a copy with lines left out: every signature is checked, and no digest of more
+    /// than one line.
+    pub(super) fn of_copy() -> Self {
+        let mut scanner = Self::new(ScanOptions {
+            every_signature: true,
+            ..ScanOptions::default()
+        });
+        scanner.is_copy = true;
+        scanner
     }
 
     /// Takes the next bytes; returns the places whose prefix digest matters, in order of offset.
@@ -289,12 +320,22 @@ impl Scanner {
 
     /// Takes a line of which only its leaf and its length are known; the lines around it are whole.
     pub(super) fn push_stub(&mut self, leaf: Digest, bytes: u64) {
+        let start = self.offset;
         self.offset += bytes + 1;
         self.out.lines += 1;
+        // No writer leaves out a line that may follow an end.
+        if self.chain.must_end || self.chain.ended {
+            let place = Place {
+                line: self.out.lines,
+                start,
+                end: self.offset,
+            };
+            self.fault(place.error(FindingCode::EventAfterEnd, AFTER_END));
+        }
         self.out.watch.line_left_out();
         if self.out.failure.is_none() {
             self.out.tail_lines += 1;
-            self.chain.may_end = false;
+            (self.chain.may_end, self.chain.must_end) = (false, false);
             self.chain.leaves.push_leaf(leaf);
         }
     }
@@ -319,6 +360,14 @@ impl Scanner {
         } else {
             event::check_line(line)
         };
+        // The id of line 1 is native, so only another one needs to be looked at.
+        let is_native = |frame: &Frame<'_>| {
+            frame.thread_id == self.out.thread_text || event::is_native_id(frame.thread_id)
+        };
+        let checked = checked.and_then(|frame| match place.line == 1 || is_native(&frame) {
+            true => Ok(frame),
+            false => Err(LineFault::Frame),
+        });
         match checked {
             _ if place.line == 1 => self.first_line(line, place, checked.ok()),
             Ok(frame) => self.event(line, &frame, place, points),
@@ -327,11 +376,22 @@ impl Scanner {
                 self.fault(place.error(FindingCode::LineMalformed, fault.message()));
             }
         }
+        if self.options.every_signature && self.out.tail_lines > 0 {
+            match &mut self.chain.tail {
+                Some(tail) => tail.update(b"\n"),
+                None => self.chain.tail = Some(Hasher::new()),
+            }
+            self.chain
+                .tail
+                .iter_mut()
+                .for_each(|tail| tail.update(line));
+        }
         self.chain.leaves.push_leaf(leaf_hash(line));
     }
 
     fn first_line(&mut self, line: &[u8], place: Place, frame: Option<Frame<'_>>) {
         let started = frame.filter(|frame| frame.event_type == "thread_started");
+        let started = started.filter(|frame| event::is_native_id(frame.thread_id));
         let manifest = started
             .as_ref()
             .and_then(|frame| Manifest::parse(frame.payload));
@@ -384,20 +444,20 @@ impl Scanner {
                 place.error(FindingCode::Seal0Missing, text),
             );
         }
-        let recovery = matches!(
-            frame.event_type,
-            "tail_adopted" | "tail_dropped" | "redacted" | "authority"
-        );
-        if self.chain.ended && !recovery && !event::is_link(frame.event_type) {
-            self.fault(place.error(
-                FindingCode::EventAfterEnd,
-                "an event follows the end of the thread",
-            ));
+        let recovers = matches!(frame.event_type, "tail_adopted" | "tail_dropped");
+        let after_end = recovers || matches!(frame.event_type, "redacted" | "authority");
+        let misplaced = match self.chain.must_end {
+            true => !recovers,
+            false => self.chain.ended && !after_end && !event::is_link(frame.event_type),
+        };
+        if misplaced {
+            self.fault(place.error(FindingCode::EventAfterEnd, AFTER_END));
         }
         self.out.tail_lines += 1;
+        self.chain.must_end = event::is_terminal(frame.event_type);
         self.chain.may_end = event::is_link(frame.event_type)
-            || event::is_terminal(frame.event_type)
-            || (self.chain.ended && recovery);
+            || self.chain.must_end
+            || (self.chain.ended && after_end);
         let understood = match frame.event_type {
             "thread_started" => Err("a second manifest".to_owned()),
             "key" => self.chain.keys.announce(frame.payload),
@@ -450,13 +510,29 @@ impl Scanner {
     }
 
     fn tail_adopted(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
-        let [from, to, lines] = numbers(payload, ["from", "to", "lines"])?;
+        let TailAdopted {
+            from,
+            to,
+            lines,
+            sha256,
+        } = TailAdopted::parse(payload)
+            .ok_or("the payload does not have the form of this event")?;
         let after_seal = self.out.last.as_ref().map_or(0, |seal| seal.head.size);
         let adopted = self.out.tail_lines - 1;
         if (from, to, lines) != (after_seal, place.start, adopted) {
             return Err(
                 "the adopted tail is not the bytes between the last seal and this line".into(),
             );
+        }
+        if let Some(tail) = self.chain.tail.as_ref().filter(|_| !self.is_copy) {
+            let found = |end: &[u8]| {
+                let mut tail = tail.clone();
+                tail.update(end);
+                tail.digest_so_far()
+            };
+            if found(b"") != sha256 && found(b"\n") != sha256 {
+                return Err("the adopted tail has another digest than the event states".into());
+            }
         }
         // The adopted bytes stay unread. The verdict reports this, so sealing them is no fault.
         self.chain.fault = None;
@@ -470,7 +546,8 @@ impl Scanner {
     }
 
     fn tail_dropped(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
-        let [offset, length] = numbers(payload, ["offset", "length"])?;
+        let TailDropped { offset, length, .. } = TailDropped::parse(payload)
+            .ok_or("the payload does not have the form of this event")?;
         self.speak_for_nobody();
         if offset != place.start {
             return Err("the dropped tail did not begin at this line".into());
@@ -504,6 +581,9 @@ impl Scanner {
     }
 
     pub(crate) fn finish(mut self) -> Scan {
+        let (adopted, dropped) = self.out.sealed_recoveries;
+        self.out.adopted.truncate(adopted);
+        self.out.dropped.truncate(dropped);
         self.out.bytes = self.offset;
         self.out.torn = self.carried > 0;
         if self.out.last.is_none() && self.out.failure.is_none() {
@@ -516,15 +596,4 @@ impl Scanner {
         self.out.tail_fault = self.chain.fault.take();
         self.out
     }
-}
-
-/// Reads number members of a small payload.
-fn numbers<const N: usize>(payload: &[u8], names: [&str; N]) -> Result<[u64; N], String> {
-    let value = json::parse(payload).map_err(|e| e.to_string())?;
-    let mut out = [0; N];
-    for (slot, name) in out.iter_mut().zip(names) {
-        let number = value.get(name).and_then(json::Value::as_u64);
-        *slot = number.ok_or_else(|| format!("{name:?} is not a number"))?;
-    }
-    Ok(out)
 }

@@ -12,11 +12,14 @@
 //! returns, whichever key names it.
 
 use super::manifest::{self, Manifest};
-use threadseal_core::canon::json::{self, Value};
-use threadseal_core::key::{KeyId, PublicKey, Signature};
+use super::payloads::{Delegation, NextKey, Succession};
+use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_core::limits::MAX_RECORD_KEYS;
 use threadseal_core::note::KeyName;
 use threadseal_core::tlog::entry::key_event::KeyChange;
+
+/// Why an event about keys is refused whose payload is not the one spelling.
+const MISSPELLED: &str = "the payload does not have the form of this event";
 
 /// The keys that may seal from here on.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +36,8 @@ pub(crate) struct SealingKeys {
     /// ends as that key.
     authority: Option<PublicKey>,
     given_up: Vec<KeyId>,
-    /// The key that replaced the manifest's authority.
-    heir: Option<PublicKey>,
+    /// The keys that replaced the manifest's authority, the present one last.
+    heirs: Vec<PublicKey>,
 }
 
 impl SealingKeys {
@@ -53,9 +56,10 @@ impl SealingKeys {
         self.current.as_ref()
     }
 
-    /// The key that replaced the manifest's authority, if there is one.
-    pub(crate) fn heir(&self) -> Option<&PublicKey> {
-        self.heir.as_ref()
+    /// The keys that replaced the manifest's authority, one after the other. The authority does not
+    /// vouch for their seals.
+    pub(crate) fn heirs(&self) -> &[PublicKey] {
+        &self.heirs
     }
 
     /// The number of keys that the record has had.
@@ -72,15 +76,10 @@ impl SealingKeys {
 
     /// Takes a `key` event: `{"next":HEX}`.
     pub(crate) fn announce(&mut self, payload: &[u8]) -> Result<(), String> {
-        let key = Self::named_by(payload)?;
+        let key = NextKey::parse(payload).ok_or(MISSPELLED)?.0;
         self.check_successor(&key)?;
         self.announced = Some(key);
         Ok(())
-    }
-
-    /// The key that a `key` event names.
-    pub(crate) fn named_by(payload: &[u8]) -> Result<PublicKey, String> {
-        member_key(&parse(payload)?, "next")
     }
 
     /// Forgets a key that was announced but not sealed: a recovering writer must not repeat another
@@ -106,7 +105,7 @@ impl SealingKeys {
         manifest: &Manifest,
         origin: &KeyName,
     ) -> Result<PublicKey, String> {
-        let (key, signature) = Self::delegated_by(payload)?;
+        let Delegation { key, signature } = Delegation::parse(payload).ok_or(MISSPELLED)?;
         self.refuse_given_up(&key)?;
         let message = manifest::delegation_message(origin, &key);
         if manifest.authority.verify(&message, &signature).is_err() {
@@ -121,16 +120,11 @@ impl SealingKeys {
         Ok(key)
     }
 
-    /// The key that a `delegation` event admits, and the signature that must be the authority's.
-    pub(crate) fn delegated_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
-        signed_key(&parse(payload)?, "key")
-    }
-
     /// Takes an `authority` event, `{"next":HEX,"signature":BASE64}`. In it, the authority of an
     /// ended record stated in a log that this key replaces it.
     pub(crate) fn succeed(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
-        let (next, signature) = Self::succeeded_by(payload)?;
-        let before = self.heir.unwrap_or(manifest.authority);
+        let Succession { next, signature } = Succession::parse(payload).ok_or(MISSPELLED)?;
+        let before = *self.heirs.last().unwrap_or(&manifest.authority);
         let message = KeyChange::Rotate(next).message(&before);
         if before.verify(&message, &signature).is_err() {
             return Err("the authority did not sign that this key replaces it".into());
@@ -142,13 +136,9 @@ impl SealingKeys {
         self.replace_current(None);
         (self.next, self.announced) = (None, None);
         self.delegates.clear();
-        (self.authority, self.heir) = (Some(next), Some(next));
+        self.authority = Some(next);
+        self.heirs.push(next);
         Ok(())
-    }
-
-    /// The key that an `authority` event names, and the signature that must be the authority's.
-    pub(crate) fn succeeded_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
-        signed_key(&parse(payload)?, "next")
     }
 
     /// The key with this id, if it may seal now.
@@ -166,9 +156,15 @@ impl SealingKeys {
 
     /// May a seal by `key` name `named` as the key from there on?
     pub(crate) fn check_named(&self, key: &PublicKey, named: &PublicKey) -> Result<(), String> {
-        let may_name = [&self.current, &self.next, &self.authority];
-        if !may_name.into_iter().flatten().any(|one| one == key) {
+        let is_own = [&self.current, &self.next].contains(&&Some(*key));
+        if !is_own && (self.is_delegate(key) || self.authority != Some(*key)) {
             return Err("a delegate may not name the next key".to_owned());
+        }
+        if key == named {
+            return Err("the seal names its own key as the next one".to_owned());
+        }
+        if !self.heirs.is_empty() {
+            return Err("a key that replaced the authority names no next key".to_owned());
         }
         self.check_successor(named)
     }
@@ -224,22 +220,4 @@ impl SealingKeys {
             false => Ok(()),
         }
     }
-}
-
-fn parse(payload: &[u8]) -> Result<Value, String> {
-    json::parse(payload).map_err(|e| e.to_string())
-}
-
-fn signed_key(value: &Value, name: &str) -> Result<(PublicKey, Signature), String> {
-    let key = member_key(value, name)?;
-    let signature = value.get("signature").and_then(Value::as_str);
-    let signature = signature.and_then(manifest::parse_signature);
-    let signature = signature.ok_or("\"signature\" is not 64 bytes of base64")?;
-    Ok((key, signature))
-}
-
-fn member_key(value: &Value, name: &str) -> Result<PublicKey, String> {
-    let text = value.get(name).and_then(Value::as_str);
-    let key = text.and_then(|text| PublicKey::from_hex(text).ok());
-    key.ok_or_else(|| format!("{name:?} is not a public key in hex"))
 }

@@ -16,12 +16,12 @@ use super::write::Sealer;
 use crate::verified::{Grounds, Verified, WithTail};
 use threadseal_core::canon::json;
 use threadseal_core::digest::Digest;
-use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::key::{KeyId, KeyUsage, PublicKey};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::heads::{self, Bearing, End};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
-    Report, Stats, Verdict,
+    Report, Severity, Stats, Verdict,
 };
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
@@ -70,8 +70,9 @@ pub struct Outcome {
     pub verified: Option<Verified<Coverage>>,
     /// The writer's state, when the file ends at a good seal: a record is continued from here.
     pub sealer: Option<Sealer>,
-    /// A failure was found without checking every signature: run again with
-    /// [`ScanOptions::every_signature`] to learn how far the record can be trusted.
+    /// A failure, or an adopted tail, was found without the closer look: run again with
+    /// [`ScanOptions::every_signature`] to learn how far the record can be trusted, and whether the
+    /// tail is the one that was found.
     pub look_closer: bool,
     /// Bodies that are still present although a sealed redaction records them as dropped.
     pub unfinished: Vec<Digest>,
@@ -193,6 +194,9 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
             report.trusted_until = Some(last.trusted_until());
         }
     }
+    if report.verdict.is_evidence() {
+        report.completeness = Completeness::Unproved;
+    }
     let verified = mint(&report, &scan, prefix, options);
     let lenient = lenient(&report, &scan, prefix, options);
     let continues = sound
@@ -217,6 +221,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 turn: last.turn,
                 unsealed_lines: 0,
                 may_end: false,
+                must_end: false,
                 ended,
                 fence: last.fence,
                 stated: None,
@@ -226,7 +231,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         _ => None,
     };
     Outcome {
-        look_closer: !sound && !every_signature,
+        look_closer: (!sound || !scan.adopted.is_empty()) && !every_signature,
         report,
         verified,
         unfinished,
@@ -325,6 +330,7 @@ fn check_trust(
         authority: &manifest.authority,
         sealers: &scan.sealers,
         last_word: scan.last_word,
+        heirs: &scan.heirs,
         arithmetic_holds,
         thread: thread_of(scan),
     };
@@ -338,6 +344,8 @@ pub(super) struct Signed<'a> {
     pub(super) sealers: &'a [LastOf],
     /// Number of the first seal over all statements of the authority about others.
     pub(super) last_word: u64,
+    /// Keys that replaced the authority. It does not vouch for their seals.
+    pub(super) heirs: &'a [PublicKey],
     /// Do its bytes fit its seals? Otherwise its heads are no evidence.
     pub(super) arithmetic_holds: bool,
     pub(super) thread: Option<ThreadId>,
@@ -377,55 +385,120 @@ pub(super) fn judge_signers(
     let thread = signed.thread.as_ref().map(ThreadId::as_str);
     let judge =
         |key: &PublicKey, heads: &[Head]| trust.judge(key, &purpose(thread, heads, options), now);
-    let mut all = !signed.sealers.is_empty();
-    // The judgement of the authority for keys that it admitted: the worst judgement over all of
-    // them.
-    let mut by_authority: Option<Judgement<'_>> = None;
+    let mut vouchers = Vouchers::default();
     for sealer in signed.sealers {
         let heads = signed.heads(sealer.head.seq);
         let own = judge(&sealer.key, &heads);
-        let mut authority = judge(signed.authority, &heads);
+        let authority = judge(signed.authority, &heads);
         // A verifier that accepts the authority alone also accepts the keys that it admitted,
-        // unless they are revoked. Where such a key counts alone, the authority vouches for its own
-        // statements, and not for seals after its end.
-        let by_itself = match (&own.standing, &authority.standing) {
-            (Standing::NotPinned, other) if *other != Standing::NotPinned => {
-                trust.judge_unpinned(&sealer.key, &purpose(thread, &heads, options), now)
-            }
-            _ => own.clone(),
+        // unless they are revoked.
+        let is_asked = authority.standing != Standing::NotPinned;
+        let unpinned = match own.standing == Standing::NotPinned && is_asked {
+            true => trust.judge_unpinned(&sealer.key, &purpose(thread, &heads, options), now),
+            false => own.clone(),
         };
-        let own = match by_itself.standing {
-            Standing::Revoked { .. } => by_itself,
-            _ if by_itself.standing.counts() && !own.standing.counts() => {
-                authority = judge(signed.authority, &signed.heads(signed.last_word));
-                own
+        let counts_unpinned = unpinned.standing.counts();
+        // Where such a key counts alone, the authority vouches for its own statements, and not for
+        // seals after its end.
+        let last_word = || judge(signed.authority, &signed.heads(signed.last_word));
+        if is_revoked(&unpinned) {
+            vouchers.add(&sealer.key, unpinned, Some(&sealer.key));
+        } else if own.standing.counts() {
+            vouchers.add(&sealer.key, own, Some(&sealer.key));
+        } else if signed.heirs.contains(&sealer.key) {
+            // The authority ended before a key that replaced it, and does not vouch for that key.
+            let counts = counts_unpinned && last_word().standing.counts();
+            let heir = if counts { unpinned } else { own };
+            vouchers.add(&sealer.key, heir, Some(&sealer.key));
+            // Its statement after its end is a thief's.
+            if !counts && is_revoked(&authority) {
+                vouchers.add(signed.authority, authority, None);
             }
-            _ => own,
-        };
-        // The authority's statement is enough for a key that it admitted, unless that key was
-        // revoked.
-        if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
-            all &= report.signer(&sealer.key, &own);
-            continue;
+        } else {
+            let authority = if counts_unpinned {
+                last_word()
+            } else {
+                authority
+            };
+            vouchers.add(signed.authority, authority, Some(&sealer.key));
         }
-        let is_worse = !authority.standing.counts();
-        if is_worse || by_authority.is_none() {
-            by_authority = Some(authority);
-        }
-    }
-    // The authority is reported once, however many keys it admitted.
-    if let Some(authority) = &by_authority {
-        all &= report.signer(signed.authority, authority);
     }
     // Any seal covers line 1, which the authority signed. Only later seals cover its statements
     // about other keys. Earlier seals do not validate the statements of a thief of its key after
     // its end.
     let authority = judge(signed.authority, &signed.heads(signed.last_word));
-    if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
-        all = report.signer(signed.authority, &authority);
+    if is_revoked(&authority) {
+        vouchers.add(signed.authority, authority, None);
     }
+    let all = vouchers.tell(report);
     report.check(CheckName::Trust, CheckResult::of(all), None);
     all
+}
+
+fn is_revoked(judgement: &Judgement<'_>) -> bool {
+    matches!(judgement.standing, Standing::Revoked { .. })
+}
+
+/// How bad a judgement is for the record: it counts, the signer is unknown, the seal is forged.
+fn weight(judgement: &Judgement<'_>) -> u8 {
+    match judgement.standing {
+        Standing::Revoked {
+            in_doubt: false, ..
+        } => 2,
+        _ if judgement.standing.counts() => 0,
+        _ => 1,
+    }
+}
+
+/// The keys on whose word the verdict rests, in the order of the seals that count through them.
+#[derive(Default)]
+struct Vouchers<'t>(Vec<Voucher<'t>>);
+
+struct Voucher<'t> {
+    key: PublicKey,
+    judgement: Judgement<'t>,
+    /// The keys of these seals.
+    sealed_by: Vec<KeyId>,
+}
+
+impl<'t> Vouchers<'t> {
+    /// Notes that the seals of `sealer` count as this judgement of `key` does. Of several judgements
+    /// of one key the worst is kept.
+    fn add(&mut self, key: &PublicKey, judgement: Judgement<'t>, sealer: Option<&PublicKey>) {
+        let sealer = sealer.map(PublicKey::key_id);
+        match self.0.iter_mut().find(|known| known.key == *key) {
+            Some(known) => {
+                known.sealed_by.extend(sealer);
+                if weight(&judgement) > weight(&known.judgement) {
+                    known.judgement = judgement;
+                }
+            }
+            None => self.0.push(Voucher {
+                key: *key,
+                judgement,
+                sealed_by: sealer.into_iter().collect(),
+            }),
+        }
+    }
+
+    /// Does a seal count, and every one of them?
+    fn all_count(&self) -> bool {
+        let mut counts = self.0.iter().map(|one| one.judgement.standing.counts());
+        !self.0.is_empty() && counts.all(|counts| counts)
+    }
+
+    /// Reports them; true when all count.
+    fn tell(&self, report: &mut Report) -> bool {
+        for Voucher {
+            key,
+            judgement,
+            sealed_by,
+        } in &self.0
+        {
+            report.signer_of(key, judgement, sealed_by);
+        }
+        self.all_count()
+    }
 }
 
 fn thread_of(scan: &Scan) -> Option<ThreadId> {
@@ -524,7 +597,14 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
             report.find(Finding::warning(FindingCode::TornTail, text).at_line(scan.lines + 1));
         }
     }
-    if report.completeness == Completeness::Unproved {
+    // A head that contradicts the record is the better reason.
+    let is_against = |finding: &Finding| {
+        let code = finding.code;
+        finding.severity == Severity::Error
+            && (code.is_about_head() || code == FindingCode::RecordDiffers)
+    };
+    let contradicted = report.findings.iter().any(is_against);
+    if report.completeness == Completeness::Unproved && !contradicted {
         let text = heads::end_unproved(expect);
         report.downgrade(Verdict::Open, Finding::note(FindingCode::EndUnproved, text));
     }

@@ -15,10 +15,10 @@
 use super::event::{self, EventType, Payload, Salt};
 use super::ext::Ext;
 use super::manifest::{self, Manifest};
+use super::payloads::{Delegation, NextKey, TailAdopted, TailDropped};
 use super::seal::{self, Seal, SealFrame};
 use super::sealing_keys::SealingKeys;
 use threadseal_core::digest::{Digest, Hasher};
-use threadseal_core::encoding;
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, Message, PublicKey, RyeFingerprint, Signer};
 use threadseal_core::limits::{MAX_LINE_BYTES, MAX_RECORD_KEYS};
@@ -105,6 +105,8 @@ pub struct Sealer {
     pub(super) turn: u64,
     pub(super) unsealed_lines: u64,
     pub(super) may_end: bool,
+    /// The thread ended in the last line: nothing but a final seal may follow.
+    pub(super) must_end: bool,
     pub(super) ended: bool,
     /// The fencing token of the last seal, or of the continuing writer.
     pub(super) fence: Option<u64>,
@@ -176,6 +178,7 @@ impl Sealer {
             turn: 0,
             unsealed_lines: 0,
             may_end: false,
+            must_end: false,
             ended: false,
             fence,
             stated: None,
@@ -296,7 +299,7 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         self.append(stamp, ending.event_type(), payload.as_bytes(), out)?;
-        self.may_end = true;
+        (self.may_end, self.must_end) = (true, true);
         Ok(())
     }
 
@@ -330,7 +333,7 @@ impl Sealer {
         next: &PublicKey,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let payload = format!("{{\"next\":\"{}\"}}", next.to_hex());
+        let payload = NextKey(*next).to_string();
         self.append(stamp, "key", payload.as_bytes(), out)?;
         self.keys
             .announce(payload.as_bytes())
@@ -360,11 +363,8 @@ impl Sealer {
             ));
         }
         let signature = authority.sign(&manifest::delegation_message(&self.origin, key))?;
-        let payload = format!(
-            "{{\"key\":\"{}\",\"signature\":\"{}\"}}",
-            key.to_hex(),
-            encoding::base64(signature.as_bytes())
-        );
+        let key = *key;
+        let payload = Delegation { key, signature }.to_string();
         self.keys
             .delegate(payload.as_bytes(), &self.manifest, &self.origin)
             .map_err(Error::invalid)?;
@@ -382,9 +382,12 @@ impl Sealer {
         sha256: &Digest,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let offset = self.size;
-        let payload =
-            format!("{{\"offset\":{offset},\"length\":{length},\"sha256\":\"{sha256}\"}}");
+        let payload = TailDropped {
+            offset: self.size,
+            length,
+            sha256: *sha256,
+        }
+        .to_string();
         self.recorder_event(stamp, "tail_dropped", payload.as_bytes(), out)
     }
 
@@ -392,7 +395,8 @@ impl Sealer {
     /// last line is ended with LF first: `out` then begins with that LF.
     ///
     /// # Errors
-    /// As [`Sealer::event`]; kind `Refused` when lines were written since the last seal.
+    /// As [`Sealer::event`]; kind `Refused` when lines were written since the last seal, `Limit` for
+    /// a line beyond [`MAX_LINE_BYTES`].
     pub fn tail_adopted(
         &mut self,
         stamp: Stamp,
@@ -405,19 +409,23 @@ impl Sealer {
             ));
         }
         let from = self.size;
-        for line in tail
-            .strip_suffix(b"\n")
-            .unwrap_or(tail)
-            .split(|b| *b == b'\n')
-        {
-            self.count_line(line);
+        let kept = tail.strip_suffix(b"\n").unwrap_or(tail);
+        let lines = kept.split(|b| *b == b'\n');
+        if lines.clone().any(|line| line.len() >= MAX_LINE_BYTES) {
+            let text = format!("a line of the tail has more than {MAX_LINE_BYTES} bytes");
+            return Err(Error::new(threadseal_core::error::ErrorKind::Limit, text));
         }
+        lines.for_each(|line| self.count_line(line));
         if !tail.ends_with(b"\n") {
             out.push(b'\n');
         }
-        let (to, lines, sha256) = (self.size, self.unsealed_lines, Digest::of(tail));
-        let payload =
-            format!("{{\"from\":{from},\"to\":{to},\"lines\":{lines},\"sha256\":\"{sha256}\"}}");
+        let payload = TailAdopted {
+            from,
+            to: self.size,
+            lines: self.unsealed_lines,
+            sha256: Digest::of(tail),
+        }
+        .to_string();
         self.recorder_event(stamp, "tail_adopted", payload.as_bytes(), out)
     }
 
@@ -490,7 +498,7 @@ impl Sealer {
         self.stated = Some((seal.root, seal.key));
         self.turn = turn;
         self.unsealed_lines = 0;
-        self.may_end = false;
+        (self.may_end, self.must_end) = (false, false);
         self.ended = is_final;
         Ok(head)
     }
@@ -499,6 +507,11 @@ impl Sealer {
         if is_final && !self.may_end {
             return Err(Error::refused(
                 "a final seal must follow the end of the thread or a link",
+            ));
+        }
+        if self.must_end && !is_final {
+            return Err(Error::refused(
+                "the thread has ended; only a final seal may follow",
             ));
         }
         if self.ended && !is_final {
@@ -565,6 +578,11 @@ impl Sealer {
                 "the record has ended; hint: begin a new one that links to it",
             ));
         }
+        if self.must_end {
+            return Err(Error::refused(
+                "the thread has ended; only a final seal may follow",
+            ));
+        }
         self.count_bodies(event_type, payload)?;
         let start = out.len();
         event::write_frame(out, stamp.timestamp, &self.thread, event_type, stamp.salt);
@@ -587,6 +605,14 @@ impl Sealer {
         self.count_line(line);
         out.extend_from_slice(line);
         out.push(b'\n');
+    }
+
+    /// Takes lines that another writer wrote, for tests of odd records.
+    #[cfg(test)]
+    pub(super) fn count_lines(&mut self, lines: &str) {
+        lines
+            .lines()
+            .for_each(|line| self.count_line(line.as_bytes()));
     }
 
     fn count_line(&mut self, line: &[u8]) {

@@ -1,4 +1,4 @@
-//! [`ForkEntry`]: a record of which two histories were sealed (`spec/anchors.md`, "Forks in the log").
+//! [`ForkEntry`]: a record of which two histories were sealed (`spec/host-log.md`, "Forks in the log").
 //!
 //! ```text
 //! evidence, verified ─► evidence file, durable ─► entry ─► every copy of the record is `forked` here

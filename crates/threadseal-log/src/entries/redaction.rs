@@ -1,4 +1,4 @@
-//! [`RedactionEntry`]: the first seal that covers a redaction (`spec/anchors.md`, "Entries of a seal log").
+//! [`RedactionEntry`]: the first seal that covers a redaction (`spec/host-log.md`, "Entries of a seal log").
 //!
 //! A record seals its own redactions, and its heads are in the log. The entry shows that this host knew of the redaction:
 //! one that was sealed without this log, with a copied key or a copied home, has no entry.

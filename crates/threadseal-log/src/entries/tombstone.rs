@@ -1,4 +1,4 @@
-//! [`TombstoneEntry`]: a record that this host pruned (`spec/anchors.md`, "Tombstones").
+//! [`TombstoneEntry`]: a record that this host pruned (`spec/host-log.md`, "Tombstones").
 //!
 //! The owner of any key can sign a tombstone. The entry shows that this host pruned the record: without it, a record that is
 //! gone is missing.

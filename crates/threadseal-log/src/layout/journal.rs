@@ -1,4 +1,4 @@
-//! The journal of a log: what was committed since its tiles were written (`spec/anchors.md`).
+//! The journal of a log: what was committed since its tiles were written (`spec/host-log.md`).
 //!
 //! ```text
 //! base <base64 of a signed note> LF                                                   first

@@ -76,7 +76,7 @@ impl MarkLocation {
         }
     }
 
-    /// Who can put it back, in a few words (`spec/anchors.md`, "How strong a place is").
+    /// Who can put it back, in a few words (`spec/host-log.md`, "How strong a place is").
     pub fn strength(&self) -> &'static str {
         match self {
             Self::Folder(_) => "every writer there can lower it; a restored disk lowers it, too",

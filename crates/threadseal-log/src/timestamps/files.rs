@@ -1,4 +1,4 @@
-//! [`StampFiles`]: time stamps of a log, beside it (`spec/anchors.md`, "Time stamps").
+//! [`StampFiles`]: time stamps of a log, beside it (`spec/tlog.md`, "Time stamps").
 //!
 //! ```text
 //! timestamps/<size>.checkpoint         the signed note that was stamped, as it is

@@ -5,7 +5,7 @@
 //!                                                   │
 //! pinned roots, message ─────────────────────► verify ─► TimeStamp: these bytes existed no later than then
 //! ```
-//! `spec/anchors.md`, "Time stamps", is normative. Requests are sent by `client`.
+//! `spec/tlog.md`, "Time stamps", is normative. Requests are sent by `client`.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! A log in object storage, for readers who cannot reach its host (`spec/anchors.md`, "Mirrors").
+//! A log in object storage, for readers who cannot reach its host (`spec/host-log.md`, "Mirrors").
 //!
 //! ```text
 //! <place>/tile/…        C2SP tlog-tiles, each made once

@@ -1,4 +1,4 @@
-//! A record as a log on the disk: tiles and a checkpoint that tools for logs read (`spec/anchors.md`, "Records as logs").
+//! A record as a log on the disk: tiles and a checkpoint that tools for logs read (`spec/proofs.md`, "Records as logs").
 //!
 //! The checkpoint is written last, so a folder without it holds no log.
 

@@ -1,4 +1,4 @@
-//! Which cosigned checkpoints are kept beside a log (`spec/anchors.md`, "Asking witnesses").
+//! Which cosigned checkpoints are kept beside a log (`spec/tlog.md`, "Asking witnesses").
 //!
 //! ```text
 //! <size>.cosigned     for each policy the newest checkpoint that meets its quorum, and the newest of all

@@ -1,4 +1,4 @@
-//! [`WitnessFiles`]: what a witness remembers of the logs it watches (`spec/anchors.md`, "A witness on a disk").
+//! [`WitnessFiles`]: what a witness remembers of the logs it watches (`spec/tlog.md`, "A witness on a disk").
 //!
 //! ```text
 //! request ─► lock of the log ─► judge against `last` ─► `last` replaced, durable ─► sign ─► `checkpoint` ─► answer

@@ -1,4 +1,4 @@
-//! [`serve`]: a witness as a service over HTTP (C2SP tlog-witness; `spec/anchors.md`, "A witness as a service").
+//! [`serve`]: a witness as a service over HTTP (C2SP tlog-witness; `spec/tlog.md`, "A witness as a service").
 //!
 //! ```text
 //! connection, one of a bounded number ─► hyper: head, within bounds ─► router ─► body, within bounds ─► WitnessFiles ─► answer

@@ -223,6 +223,28 @@ fn going_on_from_what_this_host_does_not_know_or_nobody_signed_is_told() {
     assert_eq!(opened.doubts.len(), 1, "{:?}", opened.doubts);
 }
 
+// T-SCR-56
+#[test]
+fn unsigned_turns_behind_the_known_head_are_told_and_the_scroll_goes_on() {
+    let bench = Bench::new();
+    let first = turn(0, "first");
+    let mut scroll = LiveScroll::create(bench.host.clone(), &bench.path(), first, None).unwrap();
+    scroll.append(turn(1, "x"), None).unwrap();
+    // The process ends before it makes the turn durable.
+    drop(scroll);
+    let opened = bench.open().unwrap();
+    assert!(opened.known);
+    assert_eq!(opened.doubts.len(), 1, "{:?}", opened.doubts);
+    let mut scroll = opened.scroll;
+    assert_eq!(scroll.tip().turn, 1);
+    scroll.append(turn(2, "x"), None).unwrap();
+    let head = scroll.sync().unwrap();
+    drop(scroll);
+    let opened = bench.open().unwrap();
+    assert!(opened.known && opened.doubts.is_empty());
+    assert_eq!(opened.scroll.tip().head, head);
+}
+
 fn record_hash(line: &[u8]) -> Option<Digest> {
     read_turn(line.trim_ascii_end(), Form::Json, &[]).hash()
 }

@@ -1,6 +1,7 @@
 //! Which bytes make which kind of file.
 
 use super::*;
+use threadseal_formats::scroll;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::RealFs;
 
@@ -126,4 +127,35 @@ fn a_claim_across_two_chunks_is_seen() {
 fn texts_that_can_carry_a_signature_are_documents_by_name() {
     let python = Some(Kind::Document(DocumentKind::Python));
     assert_eq!(kind_of("a.py", b"print()\n"), python);
+}
+
+#[test]
+fn a_scroll_in_cbor_is_a_sequence_whatever_its_first_byte_became() {
+    let turn = br#"{"version":"scroll/0.1","turn":0,"role":"user","model":{"vendor":"v","id":"m"},"params":{"temperature":1,"top_p":1},"messages":[],"timestamp_ns":1}"#;
+    let turn = scroll::deserialize(turn).unwrap();
+    let turn = turn.with_encoding(scroll::Encoding::Cbor).unwrap();
+    let mut bytes = scroll::seal(turn, None, None).unwrap().to_cbor().unwrap();
+    for first in 0..=u8::MAX {
+        bytes[0] = first;
+        let container = match first {
+            b'{' => Container::Lines,
+            b'[' => Container::Array,
+            _ => Container::Sequence,
+        };
+        assert_eq!(container_of(&bytes), container, "{first}");
+        let sequence = Some(Kind::Scroll(Container::Sequence));
+        assert_eq!(kind_of("a.cbor", &bytes), sequence, "{first}");
+    }
+}
+
+#[test]
+fn a_form_feed_is_no_blank_before_the_turns_of_a_scroll() {
+    for (head, container) in [
+        (&b" \t\r\n{"[..], Container::Lines),
+        (b"\x0c{", Container::Array),
+        (b"\x0b{", Container::Array),
+        (b"\x0c\xa0", Container::Array),
+    ] {
+        assert_eq!(container_of(head), container, "{head:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Records that this host pruned (`spec/anchors.md`, "Tombstones").
+//! Records that this host pruned (`spec/host-log.md`, "Tombstones").
 //!
 //! ```text
 //! RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone

@@ -1,4 +1,4 @@
-//! `anchor …`: witnesses and authorities that saw the log of this home (`spec/anchors.md`).
+//! `anchor …`: witnesses and authorities that saw the log of this home (`spec/tlog.md`).
 
 mod add;
 mod check;

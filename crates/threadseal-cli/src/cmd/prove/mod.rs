@@ -1,5 +1,5 @@
 //! `prove RECORD#TURN`: writes a file that proves one turn of a record to any person, and shows no
-//! other turn (`spec/anchors.md`, "Proofs of turns").
+//! other turn (`spec/proofs.md`, "Proofs of turns").
 
 #[cfg(feature = "capture")]
 mod session;

@@ -1,4 +1,4 @@
-//! `witness …`: cosigns that other logs only grew (`spec/anchors.md`).
+//! `witness …`: cosigns that other logs only grew (`spec/tlog.md`).
 
 mod add;
 mod list;

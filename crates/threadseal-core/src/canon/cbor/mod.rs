@@ -26,6 +26,7 @@ use super::Unrepresentable;
 use super::json::{Number, Text, Value};
 use crate::limits::{MAX_CBOR_VALUES, MAX_JSON_DEPTH};
 use std::fmt;
+use std::str::Utf8Error;
 
 const UINT: u8 = 0;
 const NEGATIVE: u8 = 1;
@@ -165,7 +166,7 @@ pub struct CborError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CborErrorKind {
-    /// The bytes end inside an item, or a length exceeds the bytes that remain.
+    /// The bytes end inside an item, and no other rule is broken before that.
     UnexpectedEnd,
     /// A length or integer in more bytes than it needs, or a reserved head.
     NotShortest,
@@ -295,15 +296,6 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Checks a length: each of its parts takes at least `least` of the bytes that remain.
-    fn length(&self, argument: u64, least: usize) -> Read<usize> {
-        let rest = self.bytes.len() - self.at;
-        usize::try_from(argument)
-            .ok()
-            .filter(|count| count.checked_mul(least).is_some_and(|bytes| bytes <= rest))
-            .ok_or_else(|| fault(self.bytes.len(), CborErrorKind::UnexpectedEnd))
-    }
-
     fn value(&mut self, depth: usize) -> Read<Value> {
         let start = self.at;
         self.values += 1;
@@ -321,8 +313,7 @@ impl<'a> Reader<'a> {
             TEXT => Ok(Value::String(self.text(start, argument)?.into())),
             ARRAY => {
                 let depth = self.deeper(start, depth)?;
-                let count = self.length(argument, 1)?;
-                let elements = (0..count).map(|_| self.value(depth));
+                let elements = (0..argument).map(|_| self.value(depth));
                 Ok(Value::Array(elements.collect::<Read<_>>()?))
             }
             MAP => {
@@ -351,15 +342,25 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, start: usize, argument: u64) -> Read<&'a str> {
-        let length = self.length(argument, 1)?;
-        let bytes = self.take(length)?;
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let length = usize::try_from(argument).unwrap_or(usize::MAX);
+        let Some(bytes) = rest.get(..length) else {
+            // The end may split a character.
+            let is_cut = |error: Utf8Error| error.error_len().is_none();
+            return Err(
+                match std::str::from_utf8(rest).map_or_else(is_cut, |_| true) {
+                    true => fault(self.bytes.len(), CborErrorKind::UnexpectedEnd),
+                    false => fault(start, CborErrorKind::InvalidUtf8),
+                },
+            );
+        };
+        self.at += length;
         std::str::from_utf8(bytes).map_err(|_| fault(start, CborErrorKind::InvalidUtf8))
     }
 
     fn map(&mut self, argument: u64, depth: usize) -> Read<Value> {
-        let count = self.length(argument, 2)?;
         let mut members: Vec<(Text, Value)> = Vec::new();
-        for _ in 0..count {
+        for _ in 0..argument {
             let start = self.at;
             let (major, info, argument) = self.head()?;
             if major != TEXT {

@@ -136,6 +136,11 @@ fn every_other_encoding_of_a_value_is_refused() {
         ("9bffffffffffffffff", Kind::UnexpectedEnd),
         ("bbffffffffffffffff", Kind::UnexpectedEnd),
         ("9affffffff00", Kind::UnexpectedEnd),
+        // A length beyond the end hides no other fault before the end.
+        ("63e6b0", Kind::UnexpectedEnd),
+        ("79ffffff", Kind::InvalidUtf8),
+        ("9affffffff1817", Kind::NotShortest),
+        ("baffffffff00", Kind::KeyNotText),
         (&deep, Kind::TooDeep),
     ];
     for (hex, kind) in cases {

@@ -1,4 +1,4 @@
-//! [`LoggedFork`]: the entry for a record with two sealed histories (`spec/anchors.md`, "Forks in
+//! [`LoggedFork`]: the entry for a record with two sealed histories (`spec/host-log.md`, "Forks in
 //! the log").
 //!
 //! ```text

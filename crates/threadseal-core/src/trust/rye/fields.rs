@@ -140,21 +140,38 @@ fn provenance(rest: &str) -> Option<(&str, &str)> {
 
 /// Length in bytes of a time at the start of `text`.
 ///
-/// Python's `\d` accepts the digits of every script. Such a time is read here, so that it is
+/// Python's `\d` accepts the decimal digits of every script. Such a time is read here, so that it is
 /// reported as impossible rather than overlooked.
 fn time_len(text: &str) -> Option<usize> {
-    let digit = |c: char| c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric());
     let mut len = 0;
     let mut chars = text.chars();
     for want in "dddd-dd-ddTdd:dd:ddZ".chars() {
         let c = chars.next()?;
-        let fits = if want == 'd' { digit(c) } else { c == want };
+        let fits = if want == 'd' { is_digit(c) } else { c == want };
         if !fits {
             return None;
         }
         len += c.len_utf8();
     }
     Some(len)
+}
+
+/// The zeros of all scripts with decimal digits (`Nd` of Unicode 16). Nine digits follow each.
+const ZEROS: [u32; 76] = [
+    0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66,
+    0xde6, 0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
+    0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10,
+    0x104a0, 0x10d30, 0x10d40, 0x11066, 0x110f0, 0x11136, 0x111d0, 0x112f0, 0x11450, 0x114d0,
+    0x11650, 0x116c0, 0x116d0, 0x116da, 0x11730, 0x118e0, 0x11950, 0x11bf0, 0x11c50, 0x11d50,
+    0x11da0, 0x11f50, 0x16130, 0x16a60, 0x16ac0, 0x16b50, 0x16d70, 0x1ccf0, 0x1d7ce, 0x1d7d8,
+    0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e4f0, 0x1e5f1, 0x1e950, 0x1fbf0,
+];
+
+fn is_digit(c: char) -> bool {
+    let code = u32::from(c);
+    let before = ZEROS.partition_point(|zero| *zero <= code).checked_sub(1);
+    let zero = before.and_then(|at| ZEROS.get(at));
+    zero.is_some_and(|zero| code - zero < 10)
 }
 
 #[cfg(test)]
@@ -209,8 +226,26 @@ mod tests {
             core[..core.len() - 1].to_owned(),
             core[..40].to_owned(),
             core.replace("2026-", "2026\u{e9}"),
+            // Numbers that are no decimal digits.
+            core.replace("2026-", "202\u{b2}-"),
+            core.replace("2026-", "202\u{bd}-"),
+            core.replace("2026-", "202\u{2165}-"),
         ] {
             assert_eq!(Fields::read(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn digits_are_those_of_every_script_and_no_other_numbers() {
+        assert!(ZEROS.is_sorted_by(|one, next| one + 10 <= *next));
+        for code in ZEROS.iter().flat_map(|zero| *zero..zero + 10) {
+            let digit = char::from_u32(code).unwrap();
+            assert!(is_digit(digit) && digit.is_numeric(), "{code:x}");
+        }
+        for other in [
+            '/', ':', 'a', '\u{65f}', '\u{66a}', '\u{b2}', '\u{bc}', '\u{3007}',
+        ] {
+            assert!(!is_digit(other), "{other:?}");
         }
     }
 

@@ -92,6 +92,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
             did: None,
             name: None,
             status: SignerStatus::Rejected,
+            sealed_by: Vec::new(),
         });
     };
     let Some(signature) = fields.signature_bytes() else {

@@ -5,16 +5,17 @@ use super::*;
 use crate::testing::Row;
 use threadseal_core::canon::json::{self, Text, Value};
 use threadseal_core::digest::Digest;
-use threadseal_core::key::PublicKey;
+use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::limits::{
     MAX_COMPAT_FAILURE_BYTES, MAX_FORK_RECORDS, MAX_LINE_RECORDS, MAX_LINK_BYTES, MAX_OPEN_STEPS,
 };
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::Verdict::{
-    Consistent, Foreign, Forked, Partial, RolledBack, Tampered, Truncated, UnsignedTail, Verified,
+    Consistent, Foreign, Forged, Forked, Partial, RolledBack, Tampered, Truncated, UnsignedTail,
+    Verified,
 };
 use threadseal_core::report::{CheckResult, Completeness, Expectation, Report};
-use threadseal_core::testing::{codes, is, key, micros};
+use threadseal_core::testing::{codes, is, key, micros, revoked, signer, trust_in};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 

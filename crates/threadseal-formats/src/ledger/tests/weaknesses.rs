@@ -287,3 +287,70 @@ fn every_byte_of_a_chain_under_a_known_head_is_noticed_or_means_nothing() {
         }
     }
 }
+
+// T-LED-02
+#[test]
+fn who_acted_behind_a_known_head_is_told_as_a_claim() {
+    let mut records = run("r", 4);
+    records[7].actor_id = Some("ar_stolen".to_owned());
+    let records = chain(records);
+    for (known, claims) in [(8, 0), (6, 4), (1, 4)] {
+        let report = expecting(&file(&records), &head_of(&records[..known]));
+        let told = &report.unauthenticated;
+        assert_eq!(told.len(), claims, "{told:?}");
+        let stolen = told.iter().any(|claim| claim == "actor_id=ar_stolen");
+        assert_eq!(stolen, claims > 0);
+    }
+}
+
+/// The report on records in a store, where key 1 is trusted.
+fn in_rows(records: &[StepRecord], trust: &Trust, expect: &Expectation) -> Report {
+    let mut verifier = Verifier::new(ChainOptions {
+        expect: vec![expect.clone()],
+        ..ChainOptions::default()
+    });
+    let mut reader = LineReader::knowing(&KnownKeys::of_trust(trust));
+    for (number, record) in (1..).zip(records) {
+        let row = record.to_line().unwrap();
+        let place = Place::row(number, row.len() as u64);
+        verifier.take(&reader.read_row(&row), &row, place);
+    }
+    conclude(verifier, 0, &Judging::new(trust, at(0))).report
+}
+
+fn sign(record: &mut StepRecord, seed: u8) {
+    let by = signer(seed, KeyUsage::Native);
+    let signature = RecordSignature::sign(&record.record_hash.unwrap(), &by);
+    record.signature = Some(signature.unwrap().to_string());
+}
+
+#[test]
+fn a_store_is_trusted_up_to_the_later_record_whatever_the_lengths_of_its_rows() {
+    let trust = trust_in([(key(1), KeyUsage::Native)]);
+    for (long, known, signed) in [(0, 3, 0), (3, 1, 3)] {
+        let mut records = run("r", 2);
+        records[long].error = Some("x".repeat(1000));
+        let mut records = chain(records);
+        sign(&mut records[signed], 1);
+        let head = head_of(&records[..=known]);
+        let until = in_rows(&records, &trust, &head).trusted_until.unwrap();
+        assert_eq!((until.turn, until.line, until.byte), (Some(3), 4, 0));
+    }
+}
+
+#[test]
+fn a_known_head_proves_no_ledger_complete_against_which_there_is_evidence() {
+    let trust = trust_in([(key(1), KeyUsage::Native)]);
+    let ended = revoked(trust.clone(), "key-1", micros(1));
+    let mut records = chain(run("r", 2));
+    sign(&mut records[1], 1);
+    let head = head_of(&records);
+    for (trust, verdict, completeness) in [
+        (&trust, Verified, Completeness::Head),
+        (&ended, Forged, Completeness::Unproved),
+    ] {
+        let report = in_rows(&records, trust, &head);
+        is(&report, verdict, "");
+        assert_eq!(report.completeness, completeness);
+    }
+}

@@ -243,3 +243,129 @@ fn encodings_are_not_mixed_in_one_chain() {
     let json_turn = cbor::to_vec(&chain[0]).unwrap();
     is(&judged(&json_turn, &[]), Malformed, "schema_violation");
 }
+
+// T-SCR-15
+#[test]
+fn a_turn_that_cannot_be_read_hides_no_second_encoding() {
+    let mut sealed: Vec<SealedTurn> = Vec::new();
+    for (number, encoding) in [(0, Encoding::Jcs), (1, Encoding::Jcs), (2, Encoding::Cbor)] {
+        let turn = turn(number, "x").with_encoding(encoding).unwrap();
+        let prev = sealed.last().map(SealedTurn::hash);
+        sealed.push(seal(turn, prev, None).unwrap());
+    }
+    let mut chain: Vec<Value> = sealed.into_iter().map(SealedTurn::into_value).collect();
+    edit(&mut chain, 0, "role", None);
+    is(&judged(&array(&chain), &[]), Tampered, "encoding_mixed");
+}
+
+/// A chain of these turns in CBOR, as the items of a sequence.
+fn items(length: u64) -> Vec<Vec<u8>> {
+    let turns = (0..length).map(|number| turn(number, "x").with_encoding(Encoding::Cbor).unwrap());
+    let sealed = seal_chain(turns, Some(&signer(1))).unwrap();
+    sealed.iter().map(|turn| turn.to_cbor().unwrap()).collect()
+}
+
+// T-SCR-57
+#[test]
+fn only_the_beginning_of_an_item_is_a_torn_end_of_a_sequence() {
+    let items = items(2);
+    let (first, last) = (&items[0], &items[1]);
+    for cut in 1..last.len() {
+        let torn = [&first[..], &last[..cut]].concat();
+        is(&judged(&torn, &[1]), UnsignedTail, "torn_tail");
+    }
+    // The length of the last item is one more than it has members.
+    let longer = [&first[..], &[last[0] + 1], &last[1..]].concat();
+    is(&judged(&longer, &[1]), UnsignedTail, "torn_tail");
+    for bytes in [
+        &b"\x7b\0\0\0\x01\0\0\0\0approved\xff"[..],
+        b"\xb8\x20\x00",
+        b"\xba\x00\x01\x00\x00\x64spam\xf7",
+        b"\x5a\x00\x01\x00\x00anything",
+        b"\xa2\x64turn\x18\x17",
+    ] {
+        let _row = Row(bytes);
+        let other = [&first[..], bytes].concat();
+        is(&judged(&other, &[1]), Tampered, "schema_violation");
+    }
+}
+
+/// The expectation of a head at this turn, as its digest.
+fn at_turn(chain: &[Value], index: usize) -> Expectation {
+    Expectation::given(ExpectedHead::Line(hash_of(&chain[index])), false)
+}
+
+/// Judged with these expectations.
+fn under(chain: &[Value], seeds: &[u8], expect: Vec<Expectation>) -> Outcome {
+    judged_with(&array(chain), seeds, |options, _| options.expect = expect)
+}
+
+// T-SCR-56
+#[test]
+fn turns_that_anyone_appended_behind_a_known_head_are_not_verified() {
+    let unsigned = chain(4, None);
+    let known = |index: usize| at_turn(&unsigned, index);
+    let doubted = Expectation {
+        vouches: false,
+        ..known(3)
+    };
+    for (expect, verdict, until) in [
+        (vec![known(3)], Verified, 3),
+        (vec![known(3), known(1)], Verified, 3),
+        (vec![known(1)], UnsignedTail, 1),
+        (vec![known(1), known(0)], UnsignedTail, 1),
+        (vec![known(1), doubted], UnsignedTail, 1),
+    ] {
+        let _row = Row(until);
+        let outcome = under(&unsigned, &[], expect);
+        is(&outcome, verdict, "unsigned");
+        let report = &outcome.report;
+        assert_eq!(report.trusted_until.unwrap().turn, Some(until));
+        assert_eq!(report.completeness, Completeness::Head);
+        let mut tail = report.findings.iter();
+        let tail = tail.find(|finding| finding.code == "unsigned_tail");
+        let first = (verdict == UnsignedTail).then_some(until + 1);
+        assert_eq!(tail.and_then(|tail| tail.turn), first);
+    }
+}
+
+// T-SCR-56
+#[test]
+fn a_scroll_is_trusted_up_to_the_later_of_signature_and_known_head() {
+    let mut signed = chain(3, Some(1));
+    edit(&mut signed, 2, "sig", None);
+    for (index, seeds, verdict, until) in [
+        (0, &[1][..], UnsignedTail, 1),
+        (2, &[1], UnsignedTail, 2),
+        (0, &[], UnknownSigner, 0),
+        (2, &[], UnknownSigner, 2),
+    ] {
+        let outcome = under(&signed, seeds, vec![at_turn(&signed, index)]);
+        is(&outcome, verdict, "unsigned_tail");
+        assert_eq!(outcome.report.trusted_until.unwrap().turn, Some(until));
+    }
+}
+
+#[test]
+fn a_known_head_proves_no_scroll_complete_against_which_there_is_evidence() {
+    let signed = chain(2, Some(1));
+    let expect = vec![at_turn(&signed, 1)];
+    let ended = testing::revoked(trust(&[1]), "key-1", testing::micros(1));
+    let options = ChainOptions {
+        expect: expect.clone(),
+        ..ChainOptions::default()
+    };
+    let revoked = outcome(&array(&signed), options, &Judging::new(&ended, now()));
+    is(&revoked, Forged, "key_revoked");
+    assert_eq!(revoked.report.completeness, Completeness::Unproved);
+    let unsigned = chain(2, None);
+    let asked = judged_with(&array(&unsigned), &[], |options, judging| {
+        options.expect = vec![at_turn(&unsigned, 1)];
+        options.pinned = vec![key(1)];
+        judging.length = Some(2);
+    });
+    is(&asked, Tampered, "signature_missing");
+    assert_eq!(asked.report.completeness, Completeness::Unproved);
+    let whole = under(&signed, &[1], expect);
+    assert_eq!(whole.report.completeness, Completeness::Head);
+}

@@ -54,7 +54,9 @@ impl<'a> Entry<'a> {
         let salt = BodySalt(encoding::parse_hex_array(cursor.text(64)?)?);
         cursor.expect(b"\",\"body\":")?;
         let body = cursor.rest().strip_suffix(b"}")?;
-        json::is_valid_ascii(body).then_some(Self {
+        // The text of a value has no blanks around it.
+        let is_trimmed = body.trim_ascii().len() == body.len();
+        (is_trimmed && json::is_valid_ascii(body)).then_some(Self {
             commitment,
             salt,
             body,
@@ -144,14 +146,15 @@ impl BodiesReader {
             return self.expect(self.bodies.record.is_some() && !self.is_too_long);
         }
         let entry = Entry::parse(line).filter(|_| !self.is_too_long);
-        let (Some(entry), Some(record)) = (entry, &self.bodies.record) else {
+        let (Some(entry), Some(record)) = (entry, self.bodies.record) else {
             return self.expect(false);
         };
+        // The second line of one commitment is none, also where one of the two does not fit.
+        self.expect(!self.bodies.names(&entry.commitment));
         let is_room = self.bodies.held.len() + self.bodies.changed.len() < MAX_RECORD_BODIES;
-        if entry.holds(record) && is_room {
+        if entry.holds(&record) && is_room {
             let bytes = entry.body.len() as u64;
-            let again = self.bodies.held.insert(entry.commitment, bytes);
-            self.expect(again.is_none());
+            self.bodies.held.insert(entry.commitment, bytes);
         } else if is_room {
             self.bodies.changed.insert(entry.commitment);
         } else {

@@ -139,9 +139,9 @@ fn commitment_at(text: &[u8], at: usize) -> Option<Commitment> {
     })
 }
 
-/// May this event hold commitments? The recorder's own events never do, but for the last one.
+/// May this event hold commitments?
 pub(in crate::transcript) fn may_hold(event_type: &str) -> bool {
-    !super::event::RESERVED.contains(&event_type) || super::event::is_terminal(event_type)
+    !super::event::has_fixed_payload(event_type)
 }
 
 #[cfg(test)]

@@ -28,6 +28,17 @@ impl Redaction {
     /// Kind `InvalidInput` when there are none or too many commitments, or a text is empty or too
     /// long.
     pub(crate) fn to_payload(&self) -> Result<Vec<u8>, Error> {
+        let out = self.spelling();
+        match Self::parse(&out) {
+            Some(read) if read == *self => Ok(out),
+            _ => Err(Error::invalid(format!(
+                "a redaction names 1 to {MAX_REDACTED_AT_ONCE} bodies, its author in 1 to {MAX_REDACTOR_BYTES} bytes, \
+                 and its reason in 1 to {MAX_REDACTION_REASON_BYTES} bytes"
+            ))),
+        }
+    }
+
+    fn spelling(&self) -> Vec<u8> {
         let mut out = b"{\"commitments\":[".to_vec();
         for (index, digest) in self.commitments.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
@@ -38,23 +49,12 @@ impl Redaction {
         out.extend_from_slice(b",\"why\":");
         json::write_ascii_string(&mut out, &self.why);
         out.push(b'}');
-        match Self::parse(&out) {
-            Some(read) if read == *self => Ok(out),
-            _ => Err(Error::invalid(format!(
-                "a redaction names 1 to {MAX_REDACTED_AT_ONCE} bodies, its author in 1 to {MAX_REDACTOR_BYTES} bytes, \
-                 and its reason in 1 to {MAX_REDACTION_REASON_BYTES} bytes"
-            ))),
-        }
+        out
     }
 
-    /// Reads the payload; `None` when it is none.
+    /// Reads the payload; `None` when it has another spelling.
     pub fn parse(payload: &[u8]) -> Option<Self> {
-        const MEMBERS: [&str; 4] = ["commitments", "key", "by", "why"];
         let value = json::parse(payload).ok()?;
-        let names = value.as_object()?.iter().map(|(name, _)| name.as_str());
-        if !names.eq(MEMBERS.iter().map(|name| Some(*name))) {
-            return None;
-        }
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         let bounded = |name: &str, most: usize| {
             let text = text(name)?;
@@ -67,11 +67,12 @@ impl Redaction {
         if !(1..=MAX_REDACTED_AT_ONCE).contains(&commitments.len()) {
             return None;
         }
-        Some(Self {
+        let read = Self {
             commitments,
             key: KeyId::parse_hex(text("key")?)?,
             by: bounded("by", MAX_REDACTOR_BYTES)?,
             why: bounded("why", MAX_REDACTION_REASON_BYTES)?,
-        })
+        };
+        (read.spelling() == payload).then_some(read)
     }
 }

@@ -261,6 +261,7 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
         did: None,
         name: None,
         status,
+        sealed_by: Vec::new(),
     });
 }
 

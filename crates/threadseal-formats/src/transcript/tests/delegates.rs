@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::transcript::manifest;
+use crate::transcript::payloads::Delegation;
 
 fn delegate() -> LocalSigner {
     native(77)
@@ -135,7 +136,10 @@ fn the_word_for_a_delegate_begins_no_other_record_with_the_same_id() {
         .iter()
         .find(|line| line.contains("\"delegation\",\"salt\""));
     let frame = event::parse_frame(event.unwrap().as_bytes()).unwrap();
-    let (key, word) = SealingKeys::delegated_by(frame.payload).unwrap();
+    let Delegation {
+        key,
+        signature: word,
+    } = Delegation::parse(frame.payload).unwrap();
     assert_eq!(key, *delegate().public_key());
     let report = invented(&bench, draft.sealer.manifest().clone(), word, "demo/t-1");
     is(&report, Verdict::Forged, "delegation_bad");

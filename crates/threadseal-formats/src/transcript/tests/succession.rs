@@ -4,6 +4,7 @@
 use super::*;
 
 // T-KLOG-21
+// T-KLOG-49
 #[test]
 fn a_key_in_the_place_of_the_authority_seals_behind_the_end_and_the_old_one_no_more() {
     let bench = Bench::new();
@@ -17,9 +18,20 @@ fn a_key_in_the_place_of_the_authority_seals_behind_the_end_and_the_old_one_no_m
     assert!(draft.clone().link_by(&bench.native).is_err());
     draft.link_by(&heir()).unwrap();
     assert_eq!(verdict(&draft), Verdict::Verified);
-    // A verifier that trusts the authority alone, and does not know of its end, accepts its
-    // successor.
-    assert_eq!(draft.verdict(), Verdict::Verified);
+    // A verifier that trusts the authority alone knows nothing of its successor: the authority
+    // ended before that key sealed, and does not vouch for it. The same where it is pinned.
+    for trust in [bench.trust.clone(), pin(&bench.native)] {
+        let report = bench.judged(&draft.bytes, &trust);
+        assert_eq!(report.verdict, Verdict::UnknownSigner);
+        let signers: Vec<_> = report.signers.iter().map(|signer| signer.status).collect();
+        assert!(signers[0] != signers[1], "{signers:?}");
+    }
+    let knows_both =
+        trust_in([&bench.native, &heir()].map(|key| (*key.public_key(), KeyUsage::Native)));
+    assert_eq!(
+        bench.judged(&draft.bytes, &knows_both).verdict,
+        Verdict::Verified
+    );
     // The stolen old key continues alone, or names one of the thief's keys.
     let mut thief = before.clone();
     thief.link_by(&bench.native).unwrap();
@@ -112,7 +124,10 @@ fn succeeded(bench: &Bench) -> (Draft<'_>, Head) {
 
 /// The proof of turn 1.
 fn proved(bench: &Bench, bytes: &[u8]) -> String {
-    let proof = TurnProof::make(&bench.verified(bytes), bytes, 1).unwrap();
+    let keys = [&bench.native, &heir(), &native(62), &native(63)];
+    let trust = trust_in(keys.map(|key| (*key.public_key(), KeyUsage::Native)));
+    let outcome = verify(bytes, &ScanOptions::default(), &bench.trusting(&trust));
+    let proof = TurnProof::make(&outcome.verified.unwrap(), bytes, 1).unwrap();
     proof.to_string()
 }
 
@@ -139,8 +154,8 @@ fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
             trust_after(&bench, &[]),
             Some(Verdict::Forged),
         ),
-        // A verifier that does not know of this accepts the authority's statement.
-        ("unknown", bench.trust.clone(), Some(Verdict::Verified)),
+        // The authority does not vouch for its successor.
+        ("unknown", bench.trust.clone(), Some(Verdict::UnknownSigner)),
         ("a stranger", pin(&native(77)), Some(Verdict::UnknownSigner)),
         ("the heir", pin(&heir()), None),
     ] {
@@ -164,7 +179,12 @@ fn one_key_after_another_takes_the_place_of_the_authority() {
     draft.link_by(&fourth).unwrap();
     let text = proved(&bench, &draft.bytes);
     let report = check(&bench, text.as_bytes(), &bench.trust);
+    is(&report, Verdict::UnknownSigner, "key_unknown");
+    let sealers = [&bench.native, &heir(), &fourth];
+    let trust = trust_in(sealers.map(|key| (*key.public_key(), KeyUsage::Native)));
+    let report = check(&bench, text.as_bytes(), &trust);
     is(&report, Verdict::Verified, "");
+    assert_eq!(report.signers.len(), 3);
 }
 
 // T-PRF-05

@@ -1,6 +1,7 @@
 //! The lines that a writer may add, and where it continues.
 
 use super::*;
+use threadseal_core::limits::MAX_LINE_BYTES;
 
 // T-TRA-18
 #[test]
@@ -91,4 +92,58 @@ fn a_fencing_token_stands_in_each_seal_and_a_lower_one_is_refused_and_found() {
         zombie.seal(1);
         is(&zombie.report(), Verdict::Tampered, "fence_backwards");
     }
+}
+
+// T-TRA-41
+#[test]
+fn after_the_end_of_a_thread_a_writer_adds_nothing_but_the_final_seal() {
+    let bench = Bench::new();
+    let mut draft = bench.begin(4);
+    draft.end();
+    let ended = draft.clone();
+    let refused =
+        |done: Result<(), Error>| assert_eq!(done.unwrap_err().kind(), ErrorKind::Refused);
+    let cost = payload("{}");
+    refused(draft.add(|sealer, stamp, out| sealer.end(stamp, Ending::Error, &cost, out)));
+    refused(draft.add(|sealer, stamp, out| sealer.link(stamp, Link::Resumed, &cost, out)));
+    let signers = bench.by(&bench.native);
+    refused(draft.add(|sealer, stamp, out| {
+        let sealed = sealer.seal(stamp, 1, false, Ext::default(), signers, out);
+        sealed.map(|_| ())
+    }));
+    assert_eq!(draft.bytes, ended.bytes);
+    draft.seal(1);
+    assert_eq!(draft.verdict(), Verdict::Verified);
+}
+
+/// The recorder kept a torn line and ended it. The digest is of the bytes as they were.
+// T-TRA-42
+#[test]
+fn an_adopted_tail_is_the_one_whose_digest_is_stated() {
+    let bench = Bench::new();
+    for tail in [&b"{\"torn"[..], b"{\"torn\n", b"one\ntwo"] {
+        let mut draft = bench.begin(4);
+        let mut lied = draft.clone();
+        draft.bytes.extend_from_slice(tail);
+        draft
+            .add(|sealer, stamp, out| sealer.tail_adopted(stamp, tail, out))
+            .unwrap();
+        let stated = Digest::of(tail).to_hex();
+        let from = lied.bytes.len();
+        let other = String::from_utf8(draft.bytes[from..].to_vec()).unwrap();
+        let other = other.replace(&stated, &Digest::of(b"another").to_hex());
+        assert!(!other.contains(&stated));
+        draft.finish(1);
+        is(&draft.report(), Verdict::Partial, "");
+        // A dishonest recorder, whose seals hold, states another digest.
+        lied.sealer.count_lines(&other);
+        lied.bytes.extend_from_slice(other.as_bytes());
+        lied.finish(1);
+        // So the event adopts nothing, and the lines before it belong to no one.
+        assert_eq!(first(&lied.report()), "tampered: line_malformed");
+    }
+    let long = vec![b'x'; MAX_LINE_BYTES];
+    let mut draft = bench.begin(4);
+    let done = draft.add(|sealer, stamp, out| sealer.tail_adopted(stamp, &long, out));
+    assert_eq!(done.unwrap_err().kind(), ErrorKind::Limit);
 }

@@ -12,6 +12,7 @@ use super::anchor::{Anchor, Anchored, Sealed};
 use super::bodies::Carried;
 use super::key_succession::Sealers;
 use super::known::ClosingSeal;
+use super::order::ReadLine;
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
 use super::turn::{Turn, end_of};
 use super::{Chain, TurnProof};
@@ -140,6 +141,7 @@ impl TurnProof {
             authority: &found.authority,
             sealers: &found.sealers.all,
             last_word: found.sealers.last_word,
+            heirs: &found.sealers.heirs,
             arithmetic_holds: true,
             thread: Some(found.thread.clone()),
         };
@@ -189,7 +191,9 @@ impl TurnProof {
         passed.extend([CheckName::Keys, CheckName::Signatures]);
         self.check_range(&closing.seal)?;
         passed.push(CheckName::Inclusion);
-        let mut turn = self.check_lines(&mut record, &closing.seal)?;
+        let (mut turn, lines) = self.check_lines(&mut record, &closing.seal)?;
+        self.check_order(&record, &lines, &closing)?;
+        self.check_reserved(&record, &lines, &closing)?;
         passed.push(CheckName::Turn);
         let bodies = self.check_bodies(&record, &mut turn.lines)?;
         Ok(Found {
@@ -228,8 +232,12 @@ impl TurnProof {
         }
     }
 
-    fn check_lines<'a>(&'a self, record: &mut Record<'a>, closing: &Seal) -> Result<Turn, Failure> {
-        let mut turn = Turn::default();
+    fn check_lines<'a>(
+        &'a self,
+        record: &mut Record<'a>,
+        closing: &Seal,
+    ) -> Result<(Turn, Vec<ReadLine<'a>>), Failure> {
+        let (mut turn, mut lines) = (Turn::default(), Vec::new());
         for (line, number) in self.lines.iter().zip(self.first..) {
             let frame = record.line(line, Some(number))?;
             let seal = match frame.event_type {
@@ -238,10 +246,16 @@ impl TurnProof {
             };
             let taken = turn.take(self.turn, (line, number), &frame, seal.as_ref());
             taken.map_err(|(code, text)| tampered_at(code, text, Some(number)))?;
+            lines.push(ReadLine {
+                text: line,
+                number,
+                frame,
+                seal,
+            });
         }
         let closed = turn.close(self.turn, closing);
         closed.map_err(|(code, text)| tampered_at(code, text, None))?;
-        Ok(turn)
+        Ok((turn, lines))
     }
 }
 
@@ -253,6 +267,7 @@ impl Chain {
         closing: &ReadSeal,
     ) -> Result<Vec<PublicKey>, Failure> {
         let (mut key, mut keys, mut after) = (record.manifest.key, Vec::new(), None);
+        let mut named = vec![key];
         match self {
             Self::Delegation(word) => {
                 let (delegate, signature) = &**word;
@@ -265,6 +280,11 @@ impl Chain {
                     if after.is_some_and(|after| seq <= after) {
                         return Err(bad_step("a step does not follow the step before it"));
                     }
+                    // A key that was replaced never comes back, and the authority is never named.
+                    if named.contains(&next) || next == record.manifest.authority {
+                        return Err(bad_step("a step names a key that sealed before"));
+                    }
+                    named.push(next);
                     after = Some(seq);
                     keys.push(by);
                     key = next;

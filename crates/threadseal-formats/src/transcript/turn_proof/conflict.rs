@@ -1,5 +1,5 @@
 //! Evidence that the holder of a key sealed two histories: its two seals of one record are not of
-//! one history (`spec/anchors.md`, "Conflicts of seals").
+//! one history (`spec/proofs.md`, "Conflicts of seals").
 //!
 //! ```text
 //! threadseal/1 conflict of seals LF
@@ -293,6 +293,7 @@ impl Found {
             authority: &self.authority,
             sealers: &sealers,
             last_word: 0,
+            heirs: &[],
             // The age of one seal proves nothing about the other.
             arithmetic_holds: false,
             thread: Some(self.thread.clone()),

@@ -14,8 +14,8 @@ use super::read::{ReadSeal, Record, forged, tampered_at};
 use super::turn::end_of;
 use super::{Chain, TurnProof};
 use crate::transcript::event;
+use crate::transcript::payloads::Succession;
 use crate::transcript::scan::Failure;
-use crate::transcript::sealing_keys::SealingKeys;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_RECORD_KEYS;
@@ -31,6 +31,8 @@ pub(super) struct Sealers {
     /// Number of the first seal over all statements of the authority about others, as far as it is
     /// shown.
     pub(super) last_word: u64,
+    /// Keys that replaced the authority, in their order.
+    pub(super) heirs: Vec<PublicKey>,
 }
 
 impl TurnProof {
@@ -41,15 +43,16 @@ impl TurnProof {
         closing: &ReadSeal,
     ) -> Result<Sealers, Failure> {
         let mut way = SuccessionWalk::of(&self.chain);
-        let mut seal = None;
+        let (mut seal, mut is_fresh) = (None, false);
         for (line, number) in self.lines.iter().zip(self.first..) {
             // An invalid line is reported when all lines are read.
             let Some(frame) = event::parse_frame(line.as_bytes()) else {
                 continue;
             };
             match frame.event_type {
-                "checkpoint" => seal = Some((line, number)),
+                "checkpoint" => (seal, is_fresh) = (Some((line, number)), false),
                 "authority" => {
+                    is_fresh = true;
                     if let Some((line, number)) = seal.take() {
                         let read = record.seal(line, Some(number))?;
                         way.sealed(record, &read, line)?;
@@ -57,6 +60,11 @@ impl TurnProof {
                     way.succeed(record, frame.payload, number)?;
                 }
                 "tail_adopted" => way.adopted = true,
+                "tail_dropped" if is_fresh => {
+                    let text = "a key that replaces the authority was in a tail";
+                    let code = FindingCode::EventMalformed;
+                    return Err(tampered_at(code, text, Some(number)));
+                }
                 _ => {}
             }
         }
@@ -64,6 +72,7 @@ impl TurnProof {
         Ok(Sealers {
             all: way.sealers,
             last_word: way.end.unwrap_or(0),
+            heirs: way.successors,
         })
     }
 }
@@ -132,7 +141,7 @@ impl<'a> SuccessionWalk<'a> {
             return bad("a key replaces the authority of a record that has not ended");
         };
         self.end.get_or_insert(end.head.seq);
-        let Ok((next, signature)) = SealingKeys::succeeded_by(payload) else {
+        let Some(Succession { next, signature }) = Succession::parse(payload) else {
             return bad("the event does not name a key and a signature");
         };
         let before = *self.successors.last().unwrap_or(&record.manifest.authority);

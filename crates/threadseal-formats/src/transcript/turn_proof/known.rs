@@ -1,4 +1,4 @@
-//! A host's knowledge of a record, compared with a proof of one of its turns (`spec/anchors.md`,
+//! A host's knowledge of a record, compared with a proof of one of its turns (`spec/proofs.md`,
 //! "Proofs of turns").
 //!
 //! A proof shows a part of the record as it once was. So it is never too old or too new. Only facts

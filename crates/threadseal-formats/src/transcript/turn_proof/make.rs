@@ -8,8 +8,8 @@ use crate::transcript::Coverage;
 use crate::transcript::event::{self, Frame};
 use crate::transcript::lines::VerifiedLines;
 use crate::transcript::manifest::Manifest;
+use crate::transcript::payloads::{Delegation, NextKey};
 use crate::transcript::seal::{self, Seal};
-use crate::transcript::sealing_keys::SealingKeys;
 use crate::verified::Verified;
 use std::borrow::Cow;
 use threadseal_core::digest::Digest;
@@ -199,12 +199,13 @@ impl<'a> Walk<'a> {
     fn event(&mut self, number: usize, frame: &Frame<'_>) -> Result<(), Error> {
         match frame.event_type {
             "key" => {
-                let key = SealingKeys::named_by(frame.payload).map_err(|_| not_native())?;
+                let NextKey(key) = NextKey::parse(frame.payload).ok_or_else(not_native)?;
                 self.announced = Some((key, number));
             }
             "delegation" => {
-                let delegate = SealingKeys::delegated_by(frame.payload);
-                self.delegates.push(delegate.map_err(|_| not_native())?);
+                let Delegation { key, signature } =
+                    Delegation::parse(frame.payload).ok_or_else(not_native)?;
+                self.delegates.push((key, signature));
             }
             "tail_dropped" | "tail_adopted" => self.announced = None,
             _ => {}

@@ -1,5 +1,5 @@
 //! Proofs of turns: one file shows one turn of a native record, and no other turn
-//! (`spec/anchors.md`, "Proofs of turns").
+//! (`spec/proofs.md`, "Proofs of turns").
 //!
 //! ```text
 //! threadseal/1 proof of a turn LF
@@ -27,6 +27,7 @@ pub mod conflict;
 mod key_succession;
 mod known;
 mod make;
+mod order;
 mod read;
 mod turn;
 

@@ -6,9 +6,9 @@
 use super::Step;
 use crate::transcript::event::{self, Frame, LineFault, Salt};
 use crate::transcript::manifest::{self, Manifest};
+use crate::transcript::payloads::NextKey;
 use crate::transcript::scan::Failure;
 use crate::transcript::seal::{self, Seal, SealFault};
-use crate::transcript::sealing_keys::SealingKeys;
 use crate::transcript::statement::LineNote;
 use std::collections::BTreeMap;
 use threadseal_core::canon::json;
@@ -45,6 +45,10 @@ impl<'a> Record<'a> {
             tampered_at(FindingCode::ManifestMissing, text, Some(1))
         };
         let frame = check(line, Some(1))?;
+        if !event::is_native_id(frame.thread_id) {
+            let text = LineFault::Frame.message();
+            return Err(tampered_at(FindingCode::LineMalformed, text, Some(1)));
+        }
         let manifest = Some(frame.payload).filter(|_| frame.event_type == "thread_started");
         let manifest = manifest.and_then(Manifest::parse).ok_or_else(missing)?;
         let origin = manifest::origin(line.as_bytes());
@@ -94,6 +98,10 @@ impl<'a> Record<'a> {
     ) -> Result<Frame<'a>, Failure> {
         let frame = check(line, number)?;
         if frame.thread_id != self.thread {
+            if !event::is_native_id(frame.thread_id) {
+                let text = LineFault::Frame.message();
+                return Err(tampered_at(FindingCode::LineMalformed, text, number));
+            }
             let text = "the line names another thread than line 1";
             return Err(tampered_at(FindingCode::ThreadIdChanged, text, number));
         }
@@ -174,7 +182,7 @@ impl<'a> Record<'a> {
                 }
                 let frame = self.line(event, Some(by.seal.lines))?;
                 let named = Some(frame.payload).filter(|_| frame.event_type == "key");
-                let named = named.and_then(|payload| SealingKeys::named_by(payload).ok());
+                let named = named.and_then(NextKey::parse).map(|next| next.0);
                 named.ok_or_else(|| bad_step("the event names no key"))?
             }
             (Step::Named { .. }, None) => return Err(bad_step("the seal names no key")),
@@ -187,7 +195,7 @@ impl<'a> Record<'a> {
 }
 
 fn check(line: &str, number: Option<u64>) -> Result<Frame<'_>, Failure> {
-    let frame = match line.len() > MAX_LINE_BYTES {
+    let frame = match line.len() >= MAX_LINE_BYTES {
         true => Err(LineFault::TooLong),
         false => event::check_line(line.as_bytes()),
     };
