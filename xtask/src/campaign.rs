@@ -1,7 +1,8 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► histories ─► kills ─► migrate-sim ─► fleet ─► fuzz ─► bench     one after the other, also after a failure
+//! sweep ─► faults ─► histories ─► kills ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
+//! one after the other, also after a failure
 //! ```
 
 use crate::console::Fallible;
@@ -18,6 +19,9 @@ const HISTORIES: &str = "10000";
 
 /// Agents, hooks and watchers that are killed.
 const KILLS: &str = "500";
+
+/// Changed files of each kind that both verifiers judge.
+const DIFFERENCES: &str = "100000";
 
 /// Seconds for each fuzz target where no number is given.
 const FUZZ_SECONDS: u64 = 60;
@@ -51,6 +55,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("faults", Box::new(faults)),
         ("histories", Box::new(histories)),
         ("kills", Box::new(kills)),
+        ("two-verifiers", Box::new(two_verifiers)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),
@@ -122,6 +127,16 @@ fn histories() -> Fallible<bool> {
 /// Kills agents, hooks and watchers five hundred times: a test run does it 20 times.
 fn kills() -> Fallible<bool> {
     commands("kills::", "THREADSEAL_KILLS", KILLS)
+}
+
+/// Compares the verifier in TypeScript with the one in Rust: the gate takes a thousand files of each
+/// kind.
+fn two_verifiers() -> Fallible<bool> {
+    let mut command = Command::new("bash");
+    command
+        .args(["web/run.sh", DIFFERENCES])
+        .current_dir(crate::console::root());
+    Ok(command.status()?.success())
 }
 
 /// Runs tests of the command with more rounds.
@@ -251,6 +266,7 @@ mod tests {
             "faults",
             "histories",
             "kills",
+            "two-verifiers",
             "migrate-sim",
             "fleet",
             "fuzz",
