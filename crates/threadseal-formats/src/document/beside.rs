@@ -68,7 +68,7 @@ pub fn sign_beside(
 /// looked at.
 pub fn verify_beside<'a>(bytes: &'a [u8], seal_file: &[u8], options: &Options<'_>) -> Outcome<'a> {
     let reading = match bytes.len() > MAX_DOCUMENT_BYTES {
-        true => too_large(bytes.len() as u64),
+        true => too_large(bytes.len()),
         false => {
             let thread = thread_of(bytes, options.kind);
             Reading {

@@ -176,7 +176,7 @@ pub fn verify<'a>(bytes: &'a [u8], options: &Options<'_>) -> Result<Outcome<'a>,
         )));
     }
     let reading = if bytes.len() > MAX_DOCUMENT_BYTES {
-        too_large(bytes.len() as u64)
+        too_large(bytes.len())
     } else if options.kind == DocumentKind::Json {
         json::read(bytes, options)
     } else {
@@ -195,7 +195,7 @@ pub fn is_signed_document(bytes: &[u8], kind: DocumentKind) -> bool {
         .is_ok_and(|outcome| outcome.report.profile != Profile::None)
 }
 
-fn too_large(size: u64) -> Reading {
+fn too_large(size: usize) -> Reading {
     let mut reading = Reading::default();
     let message = format!("a document has at most {MAX_DOCUMENT_BYTES} bytes, this one has {size}");
     let finding = Finding::error(FindingCode::TooLarge, message);

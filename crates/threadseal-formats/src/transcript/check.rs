@@ -5,6 +5,7 @@
 //! it. After the first seal that is not good, the rest of the file is not trusted.
 
 use super::event::Frame;
+use super::order::Order;
 use super::scan::{
     Failure, GoodSeal, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
 };
@@ -182,12 +183,10 @@ impl Scanner {
     }
 
     fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
-        let wrong = if seal.is_final && !self.chain.may_end {
-            "a final seal does not follow the end of the thread or a link"
-        } else if (self.chain.must_end || self.chain.ended) && !seal.is_final {
-            "a seal after the end of the thread is not final"
-        } else {
-            return Ok(());
+        let wrong = match (self.chain.order.allows_seal(seal.is_final), seal.is_final) {
+            (true, _) => return Ok(()),
+            (false, true) => "a final seal does not follow the end of the thread or a link",
+            (false, false) => "a seal after the end of the thread is not final",
         };
         Err(failure(
             Verdict::Malformed,
@@ -288,8 +287,7 @@ impl Scanner {
         self.out.delegated.extend(since);
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;
-        self.chain.ended = seal.is_final;
-        (self.chain.may_end, self.chain.must_end) = (false, false);
+        self.chain.order = Order::after_seal(seal.is_final);
         self.chain.tail = None;
         self.out.heirs.clear();
         self.out.heirs.extend(self.chain.keys.heirs());

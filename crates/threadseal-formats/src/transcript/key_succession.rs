@@ -44,7 +44,7 @@ impl Sealer {
         let KeyChange::Rotate(next) = word.change() else {
             return Err(Error::key("the key event does not name a next key"));
         };
-        if !self.ended {
+        if !self.is_ended() {
             return Err(Error::refused(
                 "the record has not ended, so its authority stays the same",
             ));

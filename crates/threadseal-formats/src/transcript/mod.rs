@@ -33,6 +33,7 @@ pub mod turn_proof;
 
 mod check;
 mod key_succession;
+mod order;
 mod payloads;
 mod prefix;
 mod scan;

@@ -79,12 +79,6 @@ pub fn report(
     report
 }
 
-/// Is a part of the seal file lost? A torn end is none.
-fn is_broken(file: &SealFile) -> bool {
-    let mut verdicts = file.faults.iter().map(|(verdict, _)| *verdict);
-    verdicts.any(|verdict| verdict != Verdict::UnsignedTail)
-}
-
 fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>) -> bool {
     let last = file.last().map(|last| last.head);
     let purpose = Purpose {
@@ -213,7 +207,7 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
         last: Some(last.head.seq),
         whole: true,
         place: None,
-        broken: is_broken(file),
+        broken: file.fault().is_some(),
     };
     heads::check(report, expect, met.iter().copied(), &end);
     // A changed log is not whole, however many of its seals are present.

@@ -193,9 +193,8 @@ pub fn front(bytes: &[u8]) -> Option<Front> {
 /// Kind `Refused` with the first fault. An end that is no seal is none.
 pub fn sound(bytes: &[u8]) -> Result<SealFile, Error> {
     let file = parse(bytes).map_err(|finding| Error::refused(finding.message))?;
-    let is_fault = |(verdict, _): &&(Verdict, Finding)| *verdict != Verdict::UnsignedTail;
-    match file.faults.iter().find(is_fault) {
-        Some((_, finding)) => Err(Error::refused(finding.message.clone())),
+    match file.fault() {
+        Some(finding) => Err(Error::refused(finding.message.clone())),
         None => Ok(file),
     }
 }
@@ -383,6 +382,15 @@ impl SealFile {
         seal.is_some_and(|seal| redaction.end() <= seal.lines + 1)
     }
 
+    /// The first fault, if a part of the file is lost. An end that is no seal is none.
+    pub(super) fn fault(&self) -> Option<&Finding> {
+        let is_fault = |(verdict, _): &&Fault| *verdict != Verdict::UnsignedTail;
+        self.faults
+            .iter()
+            .find(is_fault)
+            .map(|(_, finding)| finding)
+    }
+
     /// The salts of its lines; `None` in format 1.
     pub fn salts(&self) -> Option<&Salts> {
         self.salts.as_ref()
@@ -449,12 +457,9 @@ impl SealFile {
         signer: &dyn Signer,
         out: &mut Vec<u8>,
     ) -> Result<ObservedSeal, Error> {
-        let broken = self
-            .faults
-            .iter()
-            .any(|(verdict, _)| *verdict != Verdict::UnsignedTail);
         let last = self.seals.last();
-        if broken || last.is_some_and(|last| last.is_final || last.head.size > size) {
+        if self.fault().is_some() || last.is_some_and(|last| last.is_final || last.head.size > size)
+        {
             return Err(Error::refused(
                 "the seal file does not allow another seal; hint: verify it",
             ));

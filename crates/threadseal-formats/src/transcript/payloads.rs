@@ -15,7 +15,7 @@
 use super::event::Cursor;
 use super::manifest;
 use std::fmt;
-use threadseal_core::digest::Digest;
+use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::encoding;
 use threadseal_core::key::{PublicKey, Signature};
 
@@ -54,6 +54,33 @@ pub(crate) struct TailAdopted {
     pub(crate) lines: u64,
     /// Of the bytes as they were found: a last LF that the writer added is not among them.
     pub(crate) sha256: Digest,
+}
+
+/// The digest of the lines since a seal, which a recorder may have adopted.
+#[derive(Clone, Default)]
+pub(crate) struct TailDigest {
+    /// Of the bytes without the last LF.
+    hasher: Hasher,
+    has_lines: bool,
+}
+
+impl TailDigest {
+    /// Takes the next line.
+    pub(crate) fn push(&mut self, line: &[u8]) {
+        if self.has_lines {
+            self.hasher.update(b"\n");
+        }
+        self.has_lines = true;
+        self.hasher.update(line);
+    }
+
+    /// Is this the digest of the lines, with or without the last LF?
+    pub(crate) fn fits(&self, sha256: &Digest) -> bool {
+        let torn = self.hasher.digest_so_far();
+        let mut whole = self.hasher.clone();
+        whole.update(if self.has_lines { b"\n" } else { b"" });
+        [torn, whole.finish()].contains(sha256)
+    }
 }
 
 impl NextKey {

@@ -15,11 +15,12 @@
 use super::bodies::{self, Bodies, watch::Watch};
 use super::event::{self, Frame, LineFault};
 use super::manifest::{self, Manifest};
-use super::payloads::{TailAdopted, TailDropped};
+use super::order::Order;
+use super::payloads::{TailAdopted, TailDigest, TailDropped};
 use super::sealing_keys::SealingKeys;
 use super::statement::LineNote;
 use std::sync::Arc;
-use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::digest::Digest;
 use threadseal_core::key::{Message, PublicKey, RyeFingerprint, Signature};
 use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::merkle::{Frontier, leaf_hash};
@@ -186,13 +187,9 @@ pub(super) struct Chain {
     pub(super) keys_at_seal: SealingKeys,
     pub(super) prev: Option<Digest>,
     pub(super) next_seq: u64,
-    /// The last event was terminal or a link: a final seal may follow.
-    pub(super) may_end: bool,
-    /// The last event was terminal: nothing but a final seal may follow.
-    pub(super) must_end: bool,
-    pub(super) ended: bool,
-    /// The bytes since the last seal without the last LF, where the closer look needs them.
-    pub(super) tail: Option<Hasher>,
+    pub(super) order: Order,
+    /// The lines since the last seal, where the closer look needs their digest.
+    pub(super) tail: Option<TailDigest>,
     /// First line since the last seal that no seal may cover.
     pub(super) fault: Option<Finding>,
 }
@@ -228,9 +225,7 @@ impl Scanner {
             keys_at_seal: SealingKeys::default(),
             prev: None,
             next_seq: 0,
-            may_end: false,
-            must_end: false,
-            ended: false,
+            order: Order::default(),
             tail: None,
             fault: None,
         };
@@ -324,7 +319,7 @@ impl Scanner {
         self.offset += bytes + 1;
         self.out.lines += 1;
         // No writer leaves out a line that may follow an end.
-        if self.chain.must_end || self.chain.ended {
+        if !self.chain.order.event("") {
             let place = Place {
                 line: self.out.lines,
                 start,
@@ -335,7 +330,6 @@ impl Scanner {
         self.out.watch.line_left_out();
         if self.out.failure.is_none() {
             self.out.tail_lines += 1;
-            (self.chain.may_end, self.chain.must_end) = (false, false);
             self.chain.leaves.push_leaf(leaf);
         }
     }
@@ -377,14 +371,8 @@ impl Scanner {
             }
         }
         if self.options.every_signature && self.out.tail_lines > 0 {
-            match &mut self.chain.tail {
-                Some(tail) => tail.update(b"\n"),
-                None => self.chain.tail = Some(Hasher::new()),
-            }
-            self.chain
-                .tail
-                .iter_mut()
-                .for_each(|tail| tail.update(line));
+            let tail = self.chain.tail.get_or_insert_with(TailDigest::default);
+            tail.push(line);
         }
         self.chain.leaves.push_leaf(leaf_hash(line));
     }
@@ -444,20 +432,10 @@ impl Scanner {
                 place.error(FindingCode::Seal0Missing, text),
             );
         }
-        let recovers = matches!(frame.event_type, "tail_adopted" | "tail_dropped");
-        let after_end = recovers || matches!(frame.event_type, "redacted" | "authority");
-        let misplaced = match self.chain.must_end {
-            true => !recovers,
-            false => self.chain.ended && !after_end && !event::is_link(frame.event_type),
-        };
-        if misplaced {
+        if !self.chain.order.event(frame.event_type) {
             self.fault(place.error(FindingCode::EventAfterEnd, AFTER_END));
         }
         self.out.tail_lines += 1;
-        self.chain.must_end = event::is_terminal(frame.event_type);
-        self.chain.may_end = event::is_link(frame.event_type)
-            || self.chain.must_end
-            || (self.chain.ended && after_end);
         let understood = match frame.event_type {
             "thread_started" => Err("a second manifest".to_owned()),
             "key" => self.chain.keys.announce(frame.payload),
@@ -502,7 +480,7 @@ impl Scanner {
     }
 
     fn succession(&mut self, payload: &[u8]) -> Result<(), String> {
-        if !self.chain.ended {
+        if !self.chain.order.has_ended() {
             return Err("a key replaces the authority of a record that has not ended".to_owned());
         }
         let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
@@ -524,15 +502,9 @@ impl Scanner {
                 "the adopted tail is not the bytes between the last seal and this line".into(),
             );
         }
-        if let Some(tail) = self.chain.tail.as_ref().filter(|_| !self.is_copy) {
-            let found = |end: &[u8]| {
-                let mut tail = tail.clone();
-                tail.update(end);
-                tail.digest_so_far()
-            };
-            if found(b"") != sha256 && found(b"\n") != sha256 {
-                return Err("the adopted tail has another digest than the event states".into());
-            }
+        let tail = self.chain.tail.as_ref().filter(|_| !self.is_copy);
+        if tail.is_some_and(|tail| !tail.fits(&sha256)) {
+            return Err("the adopted tail has another digest than the event states".into());
         }
         // The adopted bytes stay unread. The verdict reports this, so sealing them is no fault.
         self.chain.fault = None;

@@ -10,6 +10,7 @@
 
 use super::bodies::{Bodies, SealedRedaction};
 use super::manifest::{self, Manifest};
+use super::order::Order;
 use super::prefix::PrefixHasher;
 use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
@@ -161,7 +162,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         scanner.chain.keys.clone(),
         scanner.chain.origin.clone(),
     );
-    let ended = scanner.chain.ended;
+    let order = scanner.chain.order;
     let line_1 = origin.as_ref().and_then(manifest::digest_of);
     let scan = scanner.finish();
     let mut report = Report::begin(Format::Transcript, Profile::Native);
@@ -181,7 +182,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     heads::check(&mut report, &expect, met, &end(&scan));
     if let Some(line_1) = &line_1 {
         heads::check_forks(&mut report, &expect, |fork| {
-            bearing(fork, line_1, &scan, ended)
+            bearing(fork, line_1, &scan, order.has_ended())
         });
     }
     check_end(&mut report, &scan, &expect);
@@ -220,9 +221,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 head: Some(last.head),
                 turn: last.turn,
                 unsealed_lines: 0,
-                may_end: false,
-                must_end: false,
-                ended,
+                order: Order::after_seal(order.has_ended()),
                 fence: last.fence,
                 stated: None,
                 bodies: scan.watch.count(),

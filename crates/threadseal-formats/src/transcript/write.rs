@@ -15,6 +15,7 @@
 use super::event::{self, EventType, Payload, Salt};
 use super::ext::Ext;
 use super::manifest::{self, Manifest};
+use super::order::Order;
 use super::payloads::{Delegation, NextKey, TailAdopted, TailDropped};
 use super::seal::{self, Seal, SealFrame};
 use super::sealing_keys::SealingKeys;
@@ -104,10 +105,7 @@ pub struct Sealer {
     pub(super) head: Option<Head>,
     pub(super) turn: u64,
     pub(super) unsealed_lines: u64,
-    pub(super) may_end: bool,
-    /// The thread ended in the last line: nothing but a final seal may follow.
-    pub(super) must_end: bool,
-    pub(super) ended: bool,
+    pub(super) order: Order,
     /// The fencing token of the last seal, or of the continuing writer.
     pub(super) fence: Option<u64>,
     /// Root and key of the last seal that this writer made.
@@ -177,9 +175,7 @@ impl Sealer {
             head: None,
             turn: 0,
             unsealed_lines: 0,
-            may_end: false,
-            must_end: false,
-            ended: false,
+            order: Order::default(),
             fence,
             stated: None,
             bodies: 0,
@@ -262,7 +258,7 @@ impl Sealer {
 
     /// Did a final seal end the record?
     pub fn is_ended(&self) -> bool {
-        self.ended
+        self.order.has_ended()
     }
 
     /// Appends an event of a caller: hook, tool, model, runner.
@@ -298,9 +294,7 @@ impl Sealer {
         payload: &Payload,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        self.append(stamp, ending.event_type(), payload.as_bytes(), out)?;
-        (self.may_end, self.must_end) = (true, true);
-        Ok(())
+        self.append(stamp, ending.event_type(), payload.as_bytes(), out)
     }
 
     /// Appends a link to a continuing thread; allowed after the end, a final seal must follow.
@@ -314,12 +308,7 @@ impl Sealer {
         payload: &Payload,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let ended = std::mem::take(&mut self.ended);
-        let done = self.append(stamp, link.event_type(), payload.as_bytes(), out);
-        self.ended = ended;
-        done?;
-        self.may_end = true;
-        Ok(())
+        self.append(stamp, link.event_type(), payload.as_bytes(), out)
     }
 
     /// Announces `next` as the key after the current one. It may seal once a seal of the current
@@ -498,26 +487,16 @@ impl Sealer {
         self.stated = Some((seal.root, seal.key));
         self.turn = turn;
         self.unsealed_lines = 0;
-        (self.may_end, self.must_end) = (false, false);
-        self.ended = is_final;
+        self.order = Order::after_seal(is_final);
         Ok(head)
     }
 
     fn check_seal(&self, turn: u64, is_final: bool, signers: Signers<'_>) -> Result<(), Error> {
-        if is_final && !self.may_end {
-            return Err(Error::refused(
-                "a final seal must follow the end of the thread or a link",
-            ));
-        }
-        if self.must_end && !is_final {
-            return Err(Error::refused(
-                "the thread has ended; only a final seal may follow",
-            ));
-        }
-        if self.ended && !is_final {
-            return Err(Error::refused(
-                "the record has ended; only a final seal may follow a link",
-            ));
+        if !self.order.allows_seal(is_final) {
+            return Err(Error::refused(match is_final {
+                true => "a final seal must follow the end of the thread or a link",
+                false => "the thread has ended; only a final seal may follow",
+            }));
         }
         if turn < self.turn {
             let text = format!("turn {turn} is before turn {} of the last seal", self.turn);
@@ -559,11 +538,7 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         self.keys.forget_announced();
-        let ended = std::mem::take(&mut self.ended);
-        let done = self.append(stamp, event_type, payload, out);
-        self.ended = ended;
-        self.may_end = ended;
-        done
+        self.append(stamp, event_type, payload, out)
     }
 
     pub(super) fn append(
@@ -573,15 +548,12 @@ impl Sealer {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        if self.ended {
-            return Err(Error::refused(
-                "the record has ended; hint: begin a new one that links to it",
-            ));
-        }
-        if self.must_end {
-            return Err(Error::refused(
-                "the thread has ended; only a final seal may follow",
-            ));
+        let mut order = self.order;
+        if !order.event(event_type) {
+            return Err(Error::refused(match order.has_ended() {
+                true => "the record has ended; hint: begin a new one that links to it",
+                false => "the thread has ended; only a final seal may follow",
+            }));
         }
         self.count_bodies(event_type, payload)?;
         let start = out.len();
@@ -597,7 +569,7 @@ impl Sealer {
         }
         self.count_line(&out[start..]);
         out.push(b'\n');
-        self.may_end = false;
+        self.order = order;
         Ok(())
     }
 

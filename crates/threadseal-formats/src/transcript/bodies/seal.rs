@@ -25,11 +25,7 @@ impl Sealer {
             ));
         }
         let payload = redaction.to_payload()?;
-        let ended = std::mem::take(&mut self.ended);
-        let done = self.append(stamp, "redacted", &payload, out);
-        self.ended = ended;
-        self.may_end = ended;
-        done
+        self.append(stamp, "redacted", &payload, out)
     }
 
     /// Refuses lines that a verifier would refuse in a record with detached bodies.

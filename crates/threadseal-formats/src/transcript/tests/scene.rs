@@ -192,7 +192,7 @@ impl<'b> Draft<'b> {
         ext: Ext,
     ) -> Result<Head, Error> {
         let signers = self.bench.by(key);
-        let last = self.sealer.may_end;
+        let last = self.sealer.order.allows_seal(true);
         self.add(|sealer, stamp, out| sealer.seal(stamp, turn, last, ext, signers, out))
     }
 

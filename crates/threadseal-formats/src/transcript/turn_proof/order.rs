@@ -11,11 +11,13 @@ use super::read::{ReadSeal, Record, failure, forged, tampered_at};
 use super::turn::end_of;
 use super::{Chain, TurnProof};
 use crate::transcript::bodies::Redaction;
-use crate::transcript::event::{self, Frame};
-use crate::transcript::payloads::{Delegation, NextKey, Succession, TailAdopted, TailDropped};
+use crate::transcript::event::Frame;
+use crate::transcript::order::Order;
+use crate::transcript::payloads::{
+    Delegation, NextKey, Succession, TailAdopted, TailDigest, TailDropped,
+};
 use crate::transcript::scan::Failure;
 use crate::transcript::seal::Seal;
-use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::key::KeyId;
 use threadseal_core::report::{FindingCode, Verdict};
 
@@ -36,25 +38,23 @@ impl TurnProof {
         lines: &[ReadLine<'_>],
         closing: &ReadSeal,
     ) -> Result<(), Failure> {
-        let mut order = Order::of(record, lines);
+        let mut walk = Walk::of(record, lines);
         for line in lines.iter().skip(1) {
             match &line.seal {
-                Some(seal) => order.seal(seal, Some(line.number))?,
-                None => order.event(line),
+                Some(seal) => walk.seal(seal, Some(line.number))?,
+                None => walk.event(line),
             }
         }
         let closing = &closing.seal;
-        let is_of_turn = closing.turn == self.turn;
-        if !is_of_turn && !order.ended {
-            return Ok(());
+        let (is_of_turn, has_ended) = (closing.turn == self.turn, walk.order.has_ended());
+        if !is_of_turn {
+            walk.order = walk.order.behind_unknown_lines();
         }
-        // Lines before it that are not shown may be the ones that let it end the record.
-        order.may_end |= !is_of_turn;
-        let by_delegate = matches!(self.chain, Chain::Delegation(_));
-        if order.ended && by_delegate {
-            return Err(not_allowed(&closing.key));
+        match has_ended {
+            false if !is_of_turn => Ok(()),
+            true if matches!(self.chain, Chain::Delegation(_)) => Err(not_allowed(&closing.key)),
+            _ => walk.seal(closing, None),
         }
-        order.seal(closing, None)
     }
 
     /// Do the recorder's events state what they must?
@@ -71,7 +71,7 @@ impl TurnProof {
             from: 0,
             at: 0,
             count: 0,
-            tail: None,
+            tail: TailDigest::default(),
         };
         for line in lines {
             match &line.seal {
@@ -86,43 +86,33 @@ impl TurnProof {
     }
 }
 
-/// The states of `spec/transcript.md` §4.
-struct Order {
+/// The state after the lines that were read.
+struct Walk {
+    order: Order,
     /// The key that alone may seal behind an end, where that is known.
     closer: Option<KeyId>,
-    ended: bool,
-    must_end: bool,
-    may_end: bool,
     /// The first fault since the last seal.
     fault: Option<Failure>,
 }
 
-impl Order {
+impl Walk {
     fn of(record: &Record<'_>, lines: &[ReadLine<'_>]) -> Self {
         let opening = lines.first().and_then(|line| line.seal.as_ref());
         let authority = record.manifest.authority;
         Self {
+            order: Order::after_seal(opening.is_some_and(|seal| seal.is_final)),
             closer: (record.manifest.key != authority).then(|| authority.key_id()),
-            ended: opening.is_some_and(|seal| seal.is_final),
-            must_end: false,
-            may_end: false,
             fault: None,
         }
     }
 
     fn event(&mut self, line: &ReadLine<'_>) {
         let kind = line.frame.event_type;
-        let recovers = matches!(kind, "tail_adopted" | "tail_dropped");
-        let after_end = recovers || matches!(kind, "redacted" | "authority");
-        let misplaced = match self.must_end {
-            true => !recovers,
-            false => self.ended && !after_end && !event::is_link(kind),
-        };
-        let unexpected = kind == "thread_started" || (kind == "authority" && !self.ended);
-        if misplaced {
+        let is_early = kind == "authority" && !self.order.has_ended();
+        if !self.order.event(kind) {
             let text = "an event follows the end of the thread";
             self.fault(FindingCode::EventAfterEnd, text, line.number);
-        } else if unexpected {
+        } else if is_early || kind == "thread_started" {
             let text = "the event may not be in this place of a record";
             self.fault(FindingCode::EventMalformed, text, line.number);
         }
@@ -132,8 +122,6 @@ impl Order {
         if let (true, Some(word)) = (kind == "authority", Succession::parse(line.frame.payload)) {
             self.closer = Some(word.next.key_id());
         }
-        self.must_end = event::is_terminal(kind);
-        self.may_end = event::is_link(kind) || self.must_end || (self.ended && after_end);
     }
 
     fn fault(&mut self, code: FindingCode, text: &str, number: u64) {
@@ -145,20 +133,16 @@ impl Order {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let misplaced = match seal.is_final {
-            true => !self.may_end,
-            false => self.must_end || self.ended,
-        };
-        if misplaced {
+        if !self.order.allows_seal(seal.is_final) {
             let text = "the order of a record does not allow this seal here";
             let code = FindingCode::EndMisplaced;
             return Err(failure(Verdict::Malformed, code, text, number));
         }
-        if self.ended && self.closer.is_some_and(|closer| closer != seal.key) {
+        let is_other = self.closer.is_some_and(|closer| closer != seal.key);
+        if self.order.has_ended() && is_other {
             return Err(not_allowed(&seal.key));
         }
-        self.ended = seal.is_final;
-        (self.must_end, self.may_end) = (false, false);
+        self.order = Order::after_seal(seal.is_final);
         Ok(())
     }
 }
@@ -177,8 +161,7 @@ struct Payloads<'r, 'a> {
     from: u64,
     at: u64,
     count: u64,
-    /// The bytes between, without their last LF.
-    tail: Option<Hasher>,
+    tail: TailDigest,
 }
 
 impl Payloads<'_, '_> {
@@ -187,12 +170,7 @@ impl Payloads<'_, '_> {
             let fault = || tampered_at(code, text, Some(line.number));
             self.fault.get_or_insert_with(fault);
         }
-        match &mut self.tail {
-            Some(tail) => tail.update(b"\n"),
-            None => self.tail = Some(Hasher::new()),
-        }
-        let bytes = line.text.as_bytes();
-        self.tail.iter_mut().for_each(|tail| tail.update(bytes));
+        self.tail.push(line.text.as_bytes());
         self.at = end_of(self.at, line.text);
         self.count += 1;
     }
@@ -234,7 +212,7 @@ impl Payloads<'_, '_> {
                 let place = (adopted.from, adopted.to, adopted.lines);
                 // What the adopted lines state does not count.
                 (self.fault, self.redactor) = (None, None);
-                match place == (self.from, self.at, self.count) && self.is_tail(&adopted.sha256) {
+                match place == (self.from, self.at, self.count) && self.tail.fits(&adopted.sha256) {
                     true => Ok(()),
                     false => Err((MALFORMED, "the adopted tail is not the shown bytes")),
                 }
@@ -243,18 +221,11 @@ impl Payloads<'_, '_> {
         }
     }
 
-    /// Is this the digest of the lines since the last seal, with or without the last LF?
-    fn is_tail(&self, sha256: &Digest) -> bool {
-        let mut tail = self.tail.clone().unwrap_or_default();
-        let torn = tail.digest_so_far();
-        tail.update(if self.count > 0 { b"\n" } else { b"" });
-        [torn, tail.digest_so_far()].contains(sha256)
-    }
-
     fn seal(&mut self, seal: &Seal, text: &str) -> Result<(), Failure> {
         self.covered(seal)?;
         self.from = end_of(seal.byte_offset, text);
-        (self.at, self.count, self.tail) = (self.from, 0, None);
+        (self.at, self.count) = (self.from, 0);
+        self.tail = TailDigest::default();
         Ok(())
     }
 
