@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! $THREADSEAL_HOME/capture/seen.jsonl
-//! {"format":"threadseal-seen/1","program":"0.1.0","archive":"41.7.… -"}
+//! {"format":"threadseal-seen/1","program":"0.1.0","archive":{"inode":41,"settings":null}}
 //! {"path":"/p/s.jsonl","log":"64769.131.85.…","seal":"64769.132.981.…"}    sealed, and archived
 //! {"path":"/p/notes.md","log":"64769.133.12.…"}                            nothing to seal
 //! ```
@@ -27,6 +27,7 @@ const FORMAT: &str = "threadseal-seen/1";
 /// The files that were found sealed.
 #[derive(Debug)]
 pub struct Seen {
+    home: PathBuf,
     place: PathBuf,
     header: Header,
     files: BTreeMap<PathBuf, Found>,
@@ -44,7 +45,15 @@ struct Found {
 struct Header {
     format: String,
     program: String,
-    archive: String,
+    archive: Archive,
+}
+
+/// An archive and its settings: what was found under others was not archived in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Archive {
+    /// The folder's inode; `None` before the first session is archived.
+    inode: Option<u64>,
+    settings: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -72,11 +81,12 @@ impl Seen {
         let header = Header {
             format: FORMAT.to_owned(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            archive: archive(fs, home),
+            archive: Archive::of(fs, home),
         };
         let bytes = read_small(fs, &place, MAX_SEEN_BYTES).unwrap_or_default();
         let files = files(&bytes, &header);
         Self {
+            home: home.to_owned(),
             place,
             header,
             files,
@@ -112,6 +122,9 @@ impl Seen {
         if !self.is_changed {
             return Ok(());
         }
+        // What this process found is in the archive that it made.
+        let inode = &mut self.header.archive.inode;
+        *inode = inode.or_else(|| inode_of_archive(fs, &self.home));
         self.files
             .retain(|path, _| fs.symlink_metadata(path).is_ok());
         let mut text = json(&self.header);
@@ -155,17 +168,19 @@ fn json(value: &impl Serialize) -> String {
     line
 }
 
-/// Which archive it is, and with which settings: what was found under others was not archived in it.
-fn archive(fs: &dyn Fs, home: &Path) -> String {
-    let folder = home.join("archive");
-    let inode = fs.metadata(&folder).map(|found| found.identity.inode);
-    let settings = fs.metadata(&folder.join("archive.json"));
-    let settings = settings.map(|found| stamp_text(found.into()));
-    format!(
-        "{} {}",
-        inode.map_or_else(|_| "-".to_owned(), |inode| inode.to_string()),
-        settings.unwrap_or_else(|_| "-".to_owned())
-    )
+impl Archive {
+    fn of(fs: &dyn Fs, home: &Path) -> Self {
+        let settings = fs.metadata(&home.join("archive/archive.json")).ok();
+        Self {
+            inode: inode_of_archive(fs, home),
+            settings: settings.map(|found| stamp_text(found.into())),
+        }
+    }
+}
+
+fn inode_of_archive(fs: &dyn Fs, home: &Path) -> Option<u64> {
+    let folder = fs.metadata(&home.join("archive"));
+    folder.ok().map(|found| found.identity.inode)
 }
 
 fn seal_stamp(fs: &dyn Fs, log: &Path) -> Option<String> {
@@ -208,6 +223,14 @@ mod tests {
         let known = |path: &Path| read().known(&RealFs, path, stamp(path));
         assert_eq!(known(&log), Some(Known::Sealed));
         assert_eq!(known(&other), Some(Known::PassedOver));
+
+        // The archive may be made after a watcher began.
+        fs::remove_dir(home.join("archive")).unwrap();
+        let mut seen = Seen::read(&RealFs, home);
+        fs::create_dir(home.join("archive")).unwrap();
+        seen.note(&RealFs, &log, stamp(&log));
+        seen.save(&RealFs).unwrap();
+        assert_eq!(known(&log), Some(Known::Sealed));
 
         fs::write(seal_path(&log), "{}\n{}\n").unwrap();
         assert_eq!(known(&log), None, "its seals changed");

@@ -132,6 +132,10 @@ impl Fs for NoLinks {
         self.0.sync_dir(path)
     }
 
+    fn sync_name_of_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_name_of_dir(path)
+    }
+
     fn effective_uid(&self) -> u32 {
         self.0.effective_uid()
     }

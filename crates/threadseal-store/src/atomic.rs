@@ -92,7 +92,7 @@ pub fn create_directories(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Err
         return create_directory(fs, path, mode);
     }
     for name in path.ancestors().filter(|name| directory_of(name) != *name) {
-        match fs.sync_dir(directory_of(name)) {
+        match fs.sync_name_of_dir(name) {
             // This user may not open the directory, so another user made the names in it.
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                 return Err(sys::failure("make the directory", path, &error));

@@ -75,7 +75,7 @@ pub struct Metadata {
 }
 
 /// Identifies a file whatever its path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
     /// Device number.
     pub device: u64,
@@ -164,6 +164,14 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's error.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the name of a directory durable. One that was made durable before need not be again.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn sync_name_of_dir(&self, path: &Path) -> io::Result<()> {
+        self.sync_dir(directory_of(path))
+    }
 
     /// Is `path` on a file system that other machines may write to as well?
     ///

@@ -1,8 +1,9 @@
 //! [`RealFs`]: the traits of [`super`] over the operating system (Linux, macOS and other Unix).
 
-use super::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
+use super::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata, directory_of};
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -11,8 +12,14 @@ use std::os::unix::fs::{
     PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Directories whose names this process made durable. Each write into a home makes sure of the
+/// directories that lead to it, and would wait for the disk once for each of them.
+static DURABLE: Mutex<BTreeSet<(PathBuf, FileIdentity)>> = Mutex::new(BTreeSet::new());
+/// The most of them; then all are forgotten.
+const MAX_DURABLE_NAMES: usize = 4096;
 
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,6 +136,20 @@ impl Fs for RealFs {
             Err(error) if is_unsupported(&error) => Ok(()),
             result => result,
         }
+    }
+
+    fn sync_name_of_dir(&self, path: &Path) -> io::Result<()> {
+        let name = (path.to_owned(), self.metadata(path)?.identity);
+        let mut durable = DURABLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if durable.contains(&name) {
+            return Ok(());
+        }
+        self.sync_dir(directory_of(path))?;
+        if durable.len() >= MAX_DURABLE_NAMES {
+            durable.clear();
+        }
+        durable.insert(name);
+        Ok(())
     }
 
     fn effective_uid(&self) -> u32 {
