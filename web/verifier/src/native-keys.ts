@@ -140,7 +140,6 @@ export class RecordKeys {
   private replaceCurrent(key: string): void {
     this.giveUpCurrent();
     this.current = key;
-    this.delegates.delete(key);
     this.announced = null;
   }
 

@@ -2,14 +2,13 @@
 // Rules: spec/transcript.md §8. Not here: Rye's own answer (`compat.rye`).
 
 import { hex, utf8 } from "./bytes.js";
-import { type Json, type JsonObject, memberOf, readPython, readStrict, textOf } from "./canon.js";
+import { type Json, type JsonObject, hasLoneSurrogate, memberOf, readPython, readStrict, textOf } from "./canon.js";
 import { isMoment, ryeSignature } from "./document.js";
-import { keyId, ryeFingerprint, verify } from "./ed25519.js";
-import { parseHead } from "./heads.js";
-import { Report, type Verdict, isEvidence } from "./report.js";
+import { ryeFingerprint, verify } from "./ed25519.js";
+import { HeadWatch, parseHead } from "./heads.js";
+import { Report, type Severity, type Verdict, isEvidence } from "./report.js";
 import { Sha256, sha256, tagged } from "./sha256.js";
-import { judgeIds } from "./signers.js";
-import { type Trust, counts, judge, knownKeys, rowOf, signerOf } from "./trust.js";
+import { type Judgement, type Purpose, type Trust, counts, judge, knownKeys, rowOf, signerOf } from "./trust.js";
 
 export const MAX_LINE_BYTES = 16 * 2 ** 20;
 export const MAX_RECORD_KEYS = 1024;
@@ -19,6 +18,8 @@ export interface RyeOptions {
   readonly thread?: string;
   readonly head?: string;
   readonly exact?: boolean;
+  /** Check each signature as it comes, not the last of each signer alone. */
+  readonly everySignature?: boolean;
 }
 
 /** Whether line 1 is a native manifest: such a file is never of this profile. */
@@ -29,8 +30,11 @@ export function isNativeManifest(b: Uint8Array): boolean {
   return (textOf(memberOf(memberOf(reading.value, "payload"), "format")) ?? "").startsWith("threadseal/");
 }
 
+/** §8.6 step 1: where the last signature of a signer does not hold, a second reading checks each. */
 export async function verifyRye(b: Uint8Array, options: RyeOptions): Promise<Report> {
-  return new Judge(b, options).run();
+  const first = new Judge(b, options);
+  const report = await first.run();
+  return first.lookCloser ? new Judge(b, { ...options, everySignature: true }).run() : report;
 }
 
 // ------------------------------------------------------------------------------------------- lines
@@ -61,46 +65,90 @@ interface Event {
   readonly payload: JsonObject;
 }
 
-interface ReadLine {
-  /** The line as an event, or null where it is none. */
-  readonly event: Event | null;
-  readonly tree: Json | null;
-  /** What breaks the rules for lines; the first is the cause. */
-  readonly faults: readonly string[];
-  readonly warnings: readonly string[];
-  /** The text ends before the value does. */
-  readonly cut: boolean;
+/** The row of §8.2. */
+type ReadLine =
+  | { readonly is: "event"; readonly event: Event; readonly warning: string | null }
+  | { readonly is: "checkpoint"; readonly tree: JsonObject }
+  | { readonly is: "attack" | "fault"; readonly code: string };
+
+function fault(code: string): ReadLine {
+  return { is: "fault", code };
 }
 
 function readLine(bytes: Uint8Array): ReadLine {
-  const none = { event: null, tree: null, warnings: [], cut: false };
-  if (bytes.length >= MAX_LINE_BYTES) return { ...none, faults: ["line_too_long"] };
-  if (bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)) return { ...none, faults: ["blank_line"] };
+  if (bytes.length > MAX_LINE_BYTES) return fault("line_too_long");
   const strict = readStrict(bytes);
-  const python = strict.ok ? strict : readPython(bytes);
-  if (!python.ok) {
-    const smuggled = holdsSmuggledObject(bytes);
-    const cut = !strict.ok && (strict.refusal.kind === "unexpected_end" || isCutWord(bytes, strict.refusal));
-    return { ...none, faults: [smuggled ? "smuggled_line_break" : "not_json"], cut };
-  }
-  const faults: string[] = [];
-  const warnings: string[] = [];
-  const tree = python.value;
-  if (python.irregular.some((one) => one.kind === "duplicate_key")) faults.push("duplicate_key");
-  if (!strict.ok && strict.refusal.kind !== "duplicate_key") warnings.push("nonstandard_json");
-  if (bytes.subarray(0, -1).includes(0x0d)) faults.push("carriage_return");
-  if (hasRawSeparator(bytes)) warnings.push("raw_line_separator");
-  if (tree.kind !== "object") return { event: null, tree, faults: ["not_an_object", ...faults], warnings, cut: false };
-  const event = eventOf(tree);
-  if (event === null) faults.push("malformed_event");
-  return { event, tree, faults, warnings, cut: false };
+  if (strict.ok) return readStrictLine(bytes, strict.value);
+  const python = readPython(bytes);
+  if (python.ok) return readPythonLine(bytes, python.value, python.irregular.some((one) => one.kind === "duplicate_key"));
+  if (isSmuggled(bytes)) return { is: "attack", code: "smuggled_line_break" };
+  return fault(bytes.every((byte) => [0x09, 0x0c, 0x0d, 0x20].includes(byte)) ? "blank_line" : "not_json");
 }
 
-/** A word or a number that the end of the line cut off is `unexpected_byte` for the strict reading. */
-function isCutWord(bytes: Uint8Array, refusal: { kind: string; at: number }): boolean {
-  if (refusal.kind !== "unexpected_byte" || bytes.length - refusal.at > 4) return false;
-  const rest = new TextDecoder("latin1").decode(bytes.subarray(refusal.at));
-  return rest !== "" && ["true", "false", "null"].some((word) => word.startsWith(rest));
+function readStrictLine(bytes: Uint8Array, tree: Json): ReadLine {
+  if (tree.kind !== "object") return fault("not_an_object");
+  const event = eventOf(tree);
+  const isCheckpoint = textOf(memberOf(tree, "event_type")) === "checkpoint";
+  if (event === null) return isCheckpoint ? { is: "checkpoint", tree } : fault("malformed_event");
+  if (hasInnerReturn(bytes)) return fault("carriage_return");
+  if (isCheckpoint) return { is: "checkpoint", tree };
+  return { is: "event", event, warning: hasRawSeparator(bytes) ? "raw_line_separator" : null };
+}
+
+function readPythonLine(bytes: Uint8Array, tree: Json, twice: boolean): ReadLine {
+  if (tree.kind !== "object") return fault("not_an_object");
+  const isCheckpoint = textOf(memberOf(tree, "event_type")) === "checkpoint";
+  const names = new TextDecoder("latin1").decode(bytes).includes('"checkpoint"');
+  if (twice) return { is: isCheckpoint || names ? "attack" : "fault", code: "duplicate_key" };
+  if (isCheckpoint) return { is: "attack", code: "malformed_checkpoint" };
+  const event = eventOf(tree);
+  if (event === null) return fault("malformed_event");
+  if (hasInnerReturn(bytes)) return fault("carriage_return");
+  return { is: "event", event, warning: "nonstandard_json" };
+}
+
+function hasInnerReturn(bytes: Uint8Array): boolean {
+  return bytes.subarray(0, -1).includes(0x0d);
+}
+
+/** Whether bytes behind these could make them JSON for Python, which they are not. */
+function isCut(bytes: Uint8Array): boolean {
+  if (readPython(bytes).ok) return false;
+  const whole = bytes.subarray(0, bytes.length - cutCharacter(bytes));
+  const ends = (text: Uint8Array): boolean => {
+    const reading = readPython(text);
+    return reading.ok || reading.refusal.kind === "unexpected_end";
+  };
+  return ends(whole) || COMPLETIONS.some((more) => ends(joined(whole, more)));
+}
+
+/** What may be missing of a word, of a number, and of an escape. */
+const COMPLETIONS: readonly Uint8Array[] = [
+  ...["true", "false", "null", "NaN", "Infinity"].flatMap((word) => [...word].map((_, at) => word.slice(at + 1))),
+  "1",
+  "0",
+  "00",
+  "000",
+  "0000",
+]
+  .filter((more) => more !== "")
+  .map(utf8);
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const out = new Uint8Array(a.length + b.length);
+  out.set(a);
+  out.set(b, a.length);
+  return out;
+}
+
+/** The number of bytes of a character of UTF-8 that the end cut off. */
+function cutCharacter(b: Uint8Array): number {
+  for (let n = 1; n <= 3 && n <= b.length; n += 1) {
+    const c = b[b.length - n]!;
+    if (c >= 0xc2 && c <= 0xf4) return n < (c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4) ? n : 0;
+    if (c < 0x80 || c > 0xbf) return 0;
+  }
+  return 0;
 }
 
 function eventOf(tree: JsonObject): Event | null {
@@ -108,6 +156,7 @@ function eventOf(tree: JsonObject): Event | null {
   const type = textOf(memberOf(tree, "event_type"));
   const payload = memberOf(tree, "payload");
   if (thread === null || type === null || payload === null || payload.kind !== "object") return null;
+  if (hasLoneSurrogate(thread) || hasLoneSurrogate(type)) return null;
   return { tree, thread, type, payload };
 }
 
@@ -126,62 +175,73 @@ function hasRawSeparator(b: Uint8Array): boolean {
 }
 
 /** Whether a reader that ends lines as `splitlines` does finds a JSON object in the line. */
-function holdsSmuggledObject(b: Uint8Array): boolean {
+function isSmuggled(bytes: Uint8Array): boolean {
+  const b = utf8(new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes));
+  const parts: Uint8Array[] = [];
   let from = 0;
-  let split = false;
-  for (let at = 0; at <= b.length; at += 1) {
-    const n = at === b.length ? 1 : separatorAt(b, at);
+  for (let at = 0; at < b.length; at += 1) {
+    const n = separatorAt(b, at);
     if (n === 0) continue;
-    if (at < b.length - 1) split = true;
-    if (split && at > from && isObjectText(b.subarray(from, at))) return true;
+    parts.push(b.subarray(from, at));
     from = at + n;
     at += n - 1;
   }
-  return false;
+  parts.push(b.subarray(from));
+  return parts.length > 1 && parts.some(isObjectText);
+}
+
+/** Blanks as Python's `strip` drops them. */
+function stripped(text: string): string {
+  return text.replace(/^[\p{White_Space}\x1c-\x1f]+|[\p{White_Space}\x1c-\x1f]+$/gu, "");
 }
 
 function isObjectText(b: Uint8Array): boolean {
-  const reading = readPython(b);
+  const reading = readPython(utf8(stripped(new TextDecoder("utf-8", { ignoreBOM: true }).decode(b))));
   return reading.ok && reading.value.kind === "object";
 }
 
 // ------------------------------------------------------------------------------------- checkpoints
 
 interface Checkpoint {
+  readonly thread: string;
   readonly turn: bigint;
   readonly offset: bigint;
   readonly hash: string;
-  readonly signature: string;
+  readonly signature: Uint8Array;
   readonly fingerprint: string;
+  readonly timestamp: string;
   readonly ts: string | null;
 }
 
 const DECIMAL = /^(?:0|[1-9][0-9]*)$/;
+const MAX_DECIMAL = 2n ** 64n - 1n;
 const MEMBERS = ["timestamp", "thread_id", "event_type", "payload"];
 const PAYLOAD = ["turn", "byte_offset", "hash", "sig", "fp", "ts"];
 
-/** A checkpoint with exactly its members, or null. */
-function checkpointOf(event: Event): Checkpoint | null {
-  const { tree, payload } = event;
-  const names = tree.members.map((m) => m.name);
-  if (names.length !== MEMBERS.length || !MEMBERS.every((name) => names.includes(name))) return null;
-  if (memberOf(tree, "timestamp")?.kind !== "number") return null;
-  const inner = payload.members.map((m) => m.name);
-  if (!inner.every((name) => PAYLOAD.includes(name)) || inner.length < PAYLOAD.length - 1) return null;
+/** A checkpoint with exactly its members, or the verdict of one that is not. */
+function checkpointOf(tree: JsonObject): Checkpoint | Verdict {
+  const payload = memberOf(tree, "payload");
+  if (!tree.members.every((m) => MEMBERS.includes(m.name)) || payload === null || payload.kind !== "object") return "tampered";
+  if (!payload.members.every((m) => PAYLOAD.includes(m.name))) return "tampered";
+  const stamp = memberOf(payload, "ts");
+  const thread = textOf(memberOf(tree, "thread_id"));
+  if ((stamp !== null && !isMoment(textOf(stamp) ?? "")) || thread === null) return "tampered";
   const turn = decimal(memberOf(payload, "turn"));
   const offset = decimal(memberOf(payload, "byte_offset"));
   const hash = textOf(memberOf(payload, "hash"));
-  const signature = textOf(memberOf(payload, "sig"));
+  if (turn === null || offset === null || hash === null || !/^[0-9a-f]{64}$/.test(hash)) return "tampered";
+  const signature = ryeSignature(textOf(memberOf(payload, "sig")) ?? "");
+  if (signature === null) return "forged";
   const fingerprint = textOf(memberOf(payload, "fp"));
-  const stamp = memberOf(payload, "ts");
-  if (turn === null || offset === null || hash === null || signature === null || fingerprint === null) return null;
-  if (!/^[0-9a-f]{64}$/.test(hash) || !/^[0-9a-f]{16}$/.test(fingerprint)) return null;
-  if (stamp !== null && !isMoment(textOf(stamp) ?? "")) return null;
-  return { turn, offset, hash, signature, fingerprint, ts: textOf(stamp) };
+  const timestamp = memberOf(tree, "timestamp");
+  if (fingerprint === null || !/^[0-9a-f]{16}$/.test(fingerprint) || timestamp?.kind !== "number") return "tampered";
+  return { thread, turn, offset, hash, signature, fingerprint, timestamp: timestamp.text, ts: textOf(stamp) };
 }
 
 function decimal(value: Json | null): bigint | null {
-  return value !== null && value.kind === "number" && DECIMAL.test(value.text) ? BigInt(value.text) : null;
+  if (value === null || value.kind !== "number" || !DECIMAL.test(value.text)) return null;
+  const number = BigInt(value.text);
+  return number <= MAX_DECIMAL ? number : null;
 }
 
 /** The line as a writer of Rye would spell this checkpoint, with or without blanks. */
@@ -212,283 +272,264 @@ interface Good {
   readonly line: Line;
   readonly checkpoint: Checkpoint;
   readonly tree: JsonObject;
-  readonly counts: boolean;
   readonly seq: number;
 }
 
-/** What was seen of a line and waits for a good checkpoint behind it. */
-interface Waiting {
-  readonly code: string;
-  readonly line: Line;
+interface Signer {
+  readonly fingerprint: string;
+  readonly key: Uint8Array | null;
+  readonly judgement: Judgement | null;
+  /** Its last good checkpoint before the first evidence, and whether that signature was checked. */
+  last: { readonly good: Good; readonly checked: boolean } | null;
 }
 
 class Judge {
   private readonly report = new Report("transcript", "rye");
   private readonly hash = new Sha256();
-  private waiting: Waiting[] = [];
-  private good: Good | null = null;
-  private trusted: Good | null = null;
-  private signer: { fingerprint: string; key: Uint8Array | null } | null = null;
-  private readonly signers = new Set<string>();
+  private readonly watch: HeadWatch | null;
+  private waiting: { readonly code: string; readonly line: Line }[] = [];
+  private last: Good | null = null;
+  private readonly signers: Signer[] = [];
   private thread: string | null = null;
   private inputs = 0n;
   private steps = 0n;
   private highestStep = 0n;
-  private turn = 0n;
+  private lines = 0;
   private checkpoints = 0;
-  private events = 0;
-  private eventsBehind: Line | null = null;
-  private tail: { line: Line; read: ReadLine } | null = null;
-  private faultAt = Infinity;
-  private readonly seen: { seq: number; size: bigint; line: string; at: number }[] = [];
+  private good = 0;
+  private mismatches = 0;
+  private broken = false;
+  private tail: { readonly line: Line; readonly fits: boolean } | null = null;
+  private readonly record: string | null;
+  /** A signature that waited to the end does not hold. */
+  lookCloser = false;
 
   constructor(
     private readonly b: Uint8Array,
     private readonly options: RyeOptions,
-  ) {}
+  ) {
+    const lf = b.indexOf(0x0a);
+    this.record = lf < 0 || lf > MAX_LINE_BYTES ? null : hex(tagged("rye record", [b.subarray(0, lf)]));
+    const head = options.head === undefined ? null : parseHead(options.head);
+    if (options.head !== undefined && head === null) throw new Error("the expected head is none");
+    this.watch = head === null ? null : new HeadWatch(head);
+  }
 
   async run(): Promise<Report> {
     for (const line of linesOf(this.b)) {
       await this.line(line);
       this.hash.update(this.b.subarray(line.from, line.to + (line.ended ? 1 : 0)));
     }
-    this.finish();
+    await this.conclude();
     return this.report;
   }
 
-  private tell(verdict: Verdict | null, code: string, severity: "error" | "warning" | "note", line: Line): void {
-    this.report.downgrade(verdict, code, severity, { line: line.number, bytes: [line.from, line.to] });
-    if (verdict !== null && isEvidence(verdict)) this.faultAt = Math.min(this.faultAt, line.from);
+  private tell(verdict: Verdict | null, code: string, severity: Severity, line: Line | null): void {
+    this.report.downgrade(verdict, code, severity, line === null ? null : { line: line.number, bytes: [line.from, line.to] });
+    if (verdict !== null && isEvidence(verdict)) this.broken = true;
   }
 
+  // §8.4
   private async line(line: Line): Promise<void> {
+    if (line.ended) this.lines += 1;
     const read = readLine(line.bytes);
-    const isCheckpoint = textOf(memberOf(read.tree, "event_type")) === "checkpoint";
-    if (read.faults.includes("smuggled_line_break")) this.tell("tampered", "smuggled_line_break", "error", line);
-    else if (!line.ended) this.tail = { line, read };
-    else if (isCheckpoint) await this.checkpoint(line, read);
-    else this.event(line, read);
+    if (read.is === "attack") this.tell("tampered", read.code, "error", line);
+    if (!line.ended) this.unended(line, read);
+    else if (read.is === "fault") this.waiting.push({ code: read.code, line });
+    else if (read.is === "event") this.event(line, read.event, read.warning);
+    else if (read.is === "checkpoint") await this.checkpoint(line, read.tree);
   }
 
-  private event(line: Line, read: ReadLine): void {
-    for (const code of read.faults) this.waiting.push({ code, line });
-    for (const code of read.warnings) this.tell(null, code, "warning", line);
-    if (read.event !== null) {
-      this.events += 1;
-      this.threadOf(read.event.thread, line);
-      this.count(read.event);
-    }
-    this.eventsBehind ??= line;
+  private unended(line: Line, read: ReadLine): void {
+    if (read.is === "fault" && (read.code === "line_too_long" || !isCut(line.bytes))) this.waiting.push({ code: read.code, line });
+    const checkpoint = read.is === "checkpoint" ? checkpointOf(read.tree) : null;
+    const fits = checkpoint !== null && typeof checkpoint !== "string" && this.isPlace(checkpoint, line) && this.isHash(checkpoint);
+    this.tail = { line, fits };
   }
 
-  private threadOf(thread: string, line: Line): void {
-    this.thread ??= thread;
-    if (thread !== this.thread) this.tell("tampered", "thread_id_mixed", "error", line);
-  }
-
-  private count(event: Event): void {
+  private event(line: Line, event: Event, warning: string | null): void {
     if (event.type === "cognition_in") this.inputs += 1n;
-    if (event.type === "step_started") this.steps += 1n;
-    const step = event.type === "step_started" ? decimal(memberOf(event.payload, "step")) : null;
-    if (step !== null && step > this.highestStep) this.highestStep = step;
+    if (event.type === "step_started") {
+      this.steps += 1n;
+      const step = decimal(memberOf(event.payload, "step"));
+      if (step !== null && step > this.highestStep) this.highestStep = step;
+    }
+    if (warning !== null) this.tell(null, warning, "warning", line);
+    if (!this.isSameThread(event.thread)) this.waiting.push({ code: "thread_id_mixed", line });
   }
 
-  private async checkpoint(line: Line, read: ReadLine): Promise<void> {
-    const seq = this.checkpoints;
+  private isSameThread(thread: string): boolean {
+    this.thread ??= thread;
+    return this.thread === thread;
+  }
+
+  private isHash(checkpoint: Checkpoint): boolean {
+    return hex(this.hash.digest()) === checkpoint.hash;
+  }
+
+  private isPlace(checkpoint: Checkpoint, line: Line): boolean {
+    return checkpoint.offset === BigInt(line.from);
+  }
+
+  // §8.5
+  private async checkpoint(line: Line, tree: JsonObject): Promise<void> {
     this.checkpoints += 1;
-    for (const code of read.faults) this.tell("tampered", code, "error", line);
-    const plain = read.event !== null && read.faults.length === 0 && !read.warnings.includes("nonstandard_json");
-    const checkpoint = plain && read.event !== null ? checkpointOf(read.event) : null;
-    if (checkpoint === null || read.event === null) {
-      this.tell("tampered", "malformed_checkpoint", "error", line);
-      return;
-    }
-    for (const code of read.warnings) this.tell(null, code, "warning", line);
-    const before = this.report.findings.length;
-    this.threadOf(read.event.thread, line);
-    this.turnOf(checkpoint, line);
-    this.placeOf(checkpoint, line);
-    const counted = await this.signature(checkpoint, line);
-    this.seen.push({ seq, size: BigInt(line.to + 1), line: hex(sha256(line.bytes)), at: line.from });
-    const faults = this.report.findings.slice(before).some((finding) => finding.severity === "error");
-    if (!faults) this.accept({ line, checkpoint, tree: read.event.tree, counts: counted, seq });
-  }
-
-  private turnOf(checkpoint: Checkpoint, line: Line): void {
-    const most = [this.inputs, this.steps, this.highestStep].reduce((x, y) => (x > y ? x : y));
-    if (checkpoint.turn < this.turn || checkpoint.turn > most) this.tell("tampered", "turn_implausible", "error", line);
-    else this.turn = checkpoint.turn;
-  }
-
-  private placeOf(checkpoint: Checkpoint, line: Line): void {
-    const here = BigInt(line.from);
-    const fits = hex(this.hash.digest()) === checkpoint.hash;
-    if (fits && checkpoint.offset !== here) this.tell("tampered", "offset_wrong", "error", line);
-    if (fits) return;
-    const earlier = checkpoint.offset < here && hex(sha256(this.b.subarray(0, Number(checkpoint.offset)))) === checkpoint.hash;
-    this.tell("tampered", earlier ? "checkpoint_displaced" : "content_changed", "error", line);
-  }
-
-  /** Whether the signature holds and its signer counts. */
-  private async signature(checkpoint: Checkpoint, line: Line): Promise<boolean> {
-    const signature = ryeSignature(checkpoint.signature);
-    if (signature === null) {
-      this.tell("forged", "signature_invalid", "error", line);
-      return false;
-    }
-    const keys = knownKeys(this.options.trust).filter((key) => ryeFingerprint(key) === checkpoint.fingerprint);
-    if (keys.length === 0) return this.unknown(checkpoint, line);
-    for (const key of keys) {
-      if (await verify(key, utf8(checkpoint.hash), signature)) return this.known(key, checkpoint, line);
-    }
-    this.tell("forged", "signature_invalid", "error", line);
-    return false;
-  }
-
-  private unknown(checkpoint: Checkpoint, line: Line): boolean {
-    this.signer ??= { fingerprint: checkpoint.fingerprint, key: null };
-    if (this.signer.fingerprint !== checkpoint.fingerprint) this.tell("forged", "key_unknown", "error", line);
-    else if (!this.signers.has(checkpoint.fingerprint)) judgeIds(this.report, [checkpoint.fingerprint], this.options.trust);
-    this.signers.add(checkpoint.fingerprint);
-    return false;
-  }
-
-  private known(key: Uint8Array, checkpoint: Checkpoint, line: Line): boolean {
-    const { trust } = this.options;
-    const judgement = judge(key, { usage: "rye", format: "transcript", thread: this.thread }, trust);
-    const row = rowOf(judgement.standing);
-    const good = counts(judgement.standing);
-    const first = this.signer === null;
-    this.signer ??= { fingerprint: checkpoint.fingerprint, key };
-    const same = this.signer.key !== null && hex(this.signer.key) === hex(key);
-    const id = hex(keyId(key));
-    const seen = this.signers.has(id);
-    this.signers.add(id);
-    if (!first && !same) {
-      // A later key that no one vouches for was let in by nobody.
-      if (!good && row.code !== "other_signer") {
-        this.tell("forged", row.code ?? "key_unknown", "error", line);
-        return false;
-      }
-      if (!seen) this.tell(null, "signer_changed", "warning", line);
-    }
-    if (!seen) {
-      if (this.signers.size > MAX_RECORD_KEYS) this.tell("malformed", "too_many_signers", "error", line);
-      this.report.signers.push(signerOf(key, judgement));
-      if (row.code !== null) this.tell(row.verdict, row.code, row.severity, line);
-    }
-    return good;
-  }
-
-  /** A good checkpoint: what broke the rules before it was sealed so. */
-  private accept(good: Good): void {
-    for (const { code, line } of this.waiting) this.tell("tampered", code, "error", line);
+    const checkpoint = checkpointOf(tree);
+    if (typeof checkpoint === "string") return this.tell(checkpoint, "malformed_checkpoint", "error", line);
+    const mine = this.isSameThread(checkpoint.thread);
+    if (!this.isHash(checkpoint)) return this.mismatch(checkpoint, line);
+    if (!this.isPlace(checkpoint, line)) return this.tell("tampered", "offset_wrong", "error", line);
+    for (const waiting of this.waiting) this.tell("tampered", waiting.code, "error", waiting.line);
     this.waiting = [];
-    this.eventsBehind = null;
-    this.good = good;
-    if (good.counts && good.line.from < this.faultAt) this.trusted = good;
+    if (!mine) this.tell("tampered", "thread_id_mixed", "error", line);
+    const most = [this.inputs, this.steps, this.highestStep].reduce((x, y) => (x > y ? x : y));
+    const least = this.last?.checkpoint.turn ?? 0n;
+    if (checkpoint.turn < least || checkpoint.turn > most) this.tell("tampered", "turn_implausible", "error", line);
+    const good = { line, checkpoint, tree, seq: this.good };
+    await this.signer(good);
+    this.watch?.see(this.record, { seq: good.seq, size: BigInt(line.to + 1), line: hex(sha256(line.bytes)) });
+    this.good += 1;
+    this.last = good;
   }
 
-  // ------------------------------------------------------------------------------------------ the end
+  private mismatch(checkpoint: Checkpoint, line: Line): void {
+    this.mismatches += 1;
+    if (this.mismatches > 1) return;
+    this.tell("tampered", this.isPlace(checkpoint, line) ? "content_changed" : "checkpoint_displaced", "error", line);
+  }
 
-  private finish(): void {
+  /** §8.5 step 6. */
+  private async signer(good: Good): Promise<void> {
+    const { fingerprint } = good.checkpoint;
+    const candidates = knownKeys(this.options.trust).filter((key) => ryeFingerprint(key) === fingerprint);
+    const checked = this.options.everySignature === true || this.broken || candidates.length > 1;
+    let key: Uint8Array | null = candidates[0] ?? null;
+    if (key !== null && checked) {
+      key = await this.holder(candidates, good.checkpoint);
+      if (key === null) return this.tell("forged", "signature_invalid", "error", good.line);
+    }
+    const id = key === null ? null : hex(key);
+    let signer = this.signers.find((one) => one.fingerprint === fingerprint && (one.key === null ? null : hex(one.key)) === id);
+    const isNew = signer === undefined;
+    if (signer === undefined) {
+      if (this.signers.length >= MAX_RECORD_KEYS) return this.tell("forged", "too_many_signers", "error", good.line);
+      const judgement = key === null ? null : judge(key, this.purpose(good), this.options.trust);
+      signer = { fingerprint, key, judgement, last: null };
+      this.signers.push(signer);
+    }
+    if (!this.broken) signer.last = { good, checked };
+    if (isNew && this.signers.length > 1) {
+      const vouched = key !== null && this.isVouched(key, good, signer.judgement);
+      this.tell(vouched ? null : "forged", "signer_changed", vouched ? "warning" : "error", good.line);
+    }
+  }
+
+  private async holder(keys: readonly Uint8Array[], checkpoint: Checkpoint): Promise<Uint8Array | null> {
+    for (const key of keys) if (await verify(key, utf8(checkpoint.hash), checkpoint.signature)) return key;
+    return null;
+  }
+
+  private purpose(good: Good): Purpose {
+    return { usage: "rye", format: "transcript", thread: good.checkpoint.thread };
+  }
+
+  private isVouched(key: Uint8Array, good: Good, own: Judgement | null): boolean {
+    const without = judge(key, this.purpose(good), { ...this.options.trust, pins: [] });
+    return counts(without.standing) || (own !== null && counts(own.standing));
+  }
+
+  // ------------------------------------------------------------------------------------- §8.6
+  private async conclude(): Promise<void> {
     const { report } = this;
-    const broken = this.waiting.length > 0;
-    const verdict: Verdict = this.good === null && this.checkpoints === 0 ? "malformed" : "unsigned_tail";
-    for (const { code, line } of this.waiting) this.tell(verdict, code, "error", line);
-    const torn = this.tail === null ? false : this.unended(this.tail.line, this.tail.read);
-    if (this.good === null && this.checkpoints === 0) {
-      if (!torn) report.downgrade(broken ? "malformed" : "unsigned", "no_checkpoint", "note");
-    } else if (this.eventsBehind !== null && !broken) {
-      this.tell("unsigned_tail", "unsigned_tail", "warning", this.eventsBehind);
-    }
-    this.spelling();
-    this.expectedThread();
-    const passed = this.expectedHead();
-    report.record = this.recordId();
-    report.head = this.good === null || report.record === null ? null : this.headOf(this.good);
-    report.completeness = passed && !isEvidence(report.verdict) ? "head" : "unproved";
-    report.stats.bytes = this.b.length;
-    report.stats.events = this.events;
-    report.stats.checkpoints = this.checkpoints;
-    if (this.trusted !== null) {
-      const { line, checkpoint } = this.trusted;
-      report.trusted_until = { line: line.number, byte: line.to + 1, turn: checkpoint.turn };
+    if (this.mismatches > 1) this.tell(null, "later_checkpoints", "note", null);
+    await this.lastSignatures();
+    this.judgeSigners();
+    const asked = this.options.thread;
+    if (asked !== undefined && this.thread !== null && asked !== this.thread) report.downgrade("foreign", "thread_differs", "error");
+    const held = this.expectedHead();
+    for (const { code, line } of this.waiting) this.tell(null, code, "error", line);
+    if (this.tail !== null) this.tell(null, "torn_tail", "warning", this.tail.line);
+    if (held && !isEvidence(report.verdict)) report.completeness = "head";
+    if (this.last === null) this.withoutGood();
+    else this.ending(this.last);
+    this.members();
+  }
+
+  private async lastSignatures(): Promise<void> {
+    for (const { key, last } of this.signers) {
+      if (key === null || last === null || last.checked) continue;
+      if ((await this.holder([key], last.good.checkpoint)) !== null) continue;
+      this.lookCloser = true;
+      this.tell("forged", "signature_invalid", "error", last.good.line);
     }
   }
 
-  /** The bytes behind the last LF; whether they are the only checkpoint, which fits and lacks its LF. */
-  private unended(line: Line, read: ReadLine): boolean {
-    const checkpoint = read.event !== null && read.event.type === "checkpoint" ? checkpointOf(read.event) : null;
-    if (checkpoint !== null) {
-      const fits = checkpoint.hash === hex(this.hashBefore(line)) && checkpoint.offset === BigInt(line.from);
-      this.tell("unsigned_tail", fits ? "torn_checkpoint" : "torn_tail", fits ? "warning" : "error", line);
-      return fits;
+  private judgeSigners(): void {
+    const { trust } = this.options;
+    for (const [at, { key, judgement, fingerprint }] of this.signers.entries()) {
+      const row = rowOf(judgement?.standing ?? (trust.pins.length > 0 ? "not_pinned" : "unknown"));
+      if (key === null || judgement === null) {
+        this.report.signers.push({ key: fingerprint, did: null, name: null, status: row.status });
+        if (at > 0) continue;
+      } else this.report.signers.push(signerOf(key, judgement));
+      if (row.code !== null) this.report.downgrade(row.verdict, row.code, row.severity);
     }
-    if (this.good === null && this.checkpoints === 0) {
-      this.tell(null, "torn_tail", "warning", line);
-      return false;
-    }
-    if (read.event !== null && read.event.thread !== this.thread) this.threadOf(read.event.thread, line);
-    const explained = read.cut || read.faults.length === 0;
-    if (explained) this.tell("unsigned_tail", "torn_tail", "warning", line);
-    else for (const code of read.faults) this.tell("unsigned_tail", code, "error", line);
+  }
+
+  private expectedHead(): boolean {
+    if (this.watch === null) return false;
+    const result = this.watch.result(this.record, this.good, this.options.exact === true);
+    if (result === null) return true;
+    const decided = this.watch.metAt >= 0 || this.watch.differsAt >= 0;
+    if (decided || !this.broken) this.report.downgrade(result.verdict, result.code, result.severity);
     return false;
   }
 
-  private hashBefore(line: Line): Uint8Array {
-    return sha256(this.b.subarray(0, line.from));
+  private withoutGood(): void {
+    const { report } = this;
+    if (this.checkpoints > 0 || isEvidence(report.verdict)) return;
+    const fault = this.waiting[0];
+    if (fault !== undefined) report.verdict = "malformed";
+    else if (this.tail?.fits === true) this.tell("unsigned_tail", "torn_checkpoint", "warning", this.tail.line);
+    else report.downgrade("unsigned", "no_checkpoint", "warning");
   }
 
-  private spelling(): void {
-    if (this.good === null) return;
+  private ending(last: Good): void {
+    const { report } = this;
+    report.unauthenticated.push(...this.uncovered(last));
+    if (isEvidence(report.verdict)) return;
     const lf = this.b.indexOf(0x0a);
     const carriageReturn = lf > 0 && this.b[lf - 1] === 0x0d;
-    const { line, tree, checkpoint } = this.good;
-    if (!isWritersSpelling(line.bytes, tree, carriageReturn)) this.tell("partial", "spelling_uncovered", "warning", line);
-    this.report.unauthenticated.push(`turn=${checkpoint.turn}`);
-    const timestamp = memberOf(tree, "timestamp");
-    if (timestamp?.kind === "number") this.report.unauthenticated.push(`timestamp=${timestamp.text}`);
-    if (checkpoint.ts !== null) this.report.unauthenticated.push(`ts=${checkpoint.ts}`);
+    if (!isWritersSpelling(last.line.bytes, last.tree, carriageReturn)) this.tell("partial", "spelling_uncovered", "warning", last.line);
+    if (last.line.to + 1 < this.b.length) this.tell("unsigned_tail", "unsigned_tail", "warning", null);
+    if (report.completeness === "unproved") this.tell(null, "end_unproved", "note", null);
   }
 
-  private expectedThread(): void {
-    const { thread } = this.options;
-    if (thread !== undefined && thread !== this.thread) this.report.downgrade("foreign", "thread_differs", "error");
+  private uncovered({ line, checkpoint }: Good): string[] {
+    const names = [`turn=${checkpoint.turn}`, `timestamp=${checkpoint.timestamp}`];
+    if (checkpoint.ts !== null) names.push(`ts=${checkpoint.ts}`);
+    return names.map((name) => `line ${line.number} ${name}`);
   }
 
-  private recordId(): string | null {
-    const lf = this.b.indexOf(0x0a);
-    return lf < 0 ? null : hex(tagged("rye record", [this.b.subarray(0, lf)]));
+  private members(): void {
+    const { report } = this;
+    const trusted = this.trusted();
+    report.record = this.record;
+    const named = isEvidence(report.verdict) ? trusted : this.last;
+    report.head = named === null || this.record === null ? null : this.headOf(named);
+    Object.assign(report.stats, { bytes: this.b.length, events: this.lines, checkpoints: this.checkpoints });
+    if (trusted === null) return;
+    report.trusted_until = { line: trusted.line.number - 1, byte: trusted.line.from, turn: trusted.checkpoint.turn };
   }
 
-  private headOf(good: Good): string {
-    return `${this.recordId() ?? ""}:${good.seq}:${good.line.to + 1}:${hex(sha256(good.line.bytes))}`;
+  /** The newest good checkpoint before any evidence, by a signer that counts. */
+  private trusted(): Good | null {
+    if (this.lookCloser) return null;
+    const counting = this.signers.filter((one) => one.judgement !== null && counts(one.judgement.standing));
+    return counting.flatMap((one) => (one.last === null ? [] : [one.last.good])).reduce<Good | null>((x, y) => (x !== null && x.seq > y.seq ? x : y), null);
   }
 
-  /** transcript.md §6: whether an expected head is met. */
-  private expectedHead(): boolean {
-    const { head: text, exact } = this.options;
-    if (text === undefined) return false;
-    const head = parseHead(text);
-    if (head === null) throw new Error("the expected head is none");
-    const tell = (verdict: Verdict, code: string): boolean => {
-      this.report.downgrade(verdict, code, "error");
-      return false;
-    };
-    const met = this.seen.find((one) => one.line === head.line && (head.kind === "digest" || matches(one, head)));
-    if (head.kind === "full" && head.record !== this.recordId()) return tell("foreign", "record_differs");
-    if (met !== undefined) {
-      const isLast = met === this.seen[this.seen.length - 1];
-      return exact !== true || isLast ? met.at < this.faultAt : tell("open", "head_not_last");
-    }
-    if (this.faultAt < Infinity) return false;
-    if (head.kind === "digest") return tell("truncated", "head_missing");
-    if (head.seq < BigInt(this.seen.length)) return tell("forked", "head_differs");
-    return tell("truncated", "head_ahead");
+  private headOf({ line, seq }: Good): string {
+    return `${this.record ?? ""}:${seq}:${line.to + 1}:${hex(sha256(line.bytes))}`;
   }
-}
-
-function matches(one: { seq: number; size: bigint }, head: { seq: bigint; size: bigint }): boolean {
-  return BigInt(one.seq) === head.seq && one.size === head.size;
 }

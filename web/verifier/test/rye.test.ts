@@ -47,6 +47,24 @@ listTest("transcripts/rye/expect.toml", "expect.toml", async () => {
   deepEqual(wrong, []);
 });
 
+listTest("transcripts/rye/expect.toml", "lines that only Python reads, and lines that a cut explains", async () => {
+  const trust = trustOf(["self", "colleague"]);
+  const judged = async (text: string): Promise<string> => {
+    const report = await verifyRye(new TextEncoder().encode(text), { trust });
+    return `${report.verdict} ${report.codes().join(" ")}`;
+  };
+  const sealed = new TextDecoder().decode(testkit(`${FOLDER}/one.jsonl`));
+  const event = `{"thread_id": "t", "event_type": "x", "payload": {"n": NaN}}`;
+  deepEqual(await judged(`${event}\n`), "unsigned no_checkpoint nonstandard_json");
+  deepEqual(await judged(`${event.replace("{\"n\"", "{\r\"n\"")}\n`), "malformed carriage_return");
+  for (const cut of ['{"x": tru', '{"x": "\\ud83e', '{"x": 1e', "[1", " "]) {
+    deepEqual(await judged(`${event}\n${cut}`), "unsigned no_checkpoint nonstandard_json torn_tail", cut);
+    deepEqual(await judged(sealed + cut), "unsigned_tail end_unproved torn_tail unsigned_tail", cut);
+  }
+  deepEqual(await judged(`${sealed}nuk`), "unsigned_tail end_unproved not_json torn_tail unsigned_tail");
+  deepEqual(await judged(`${sealed}[NaN]\n`), "unsigned_tail end_unproved not_an_object unsigned_tail");
+});
+
 /** By exit codes: a change may turn one kind of evidence into another. */
 function isBetter(verdict: Verdict, original: Verdict): boolean {
   const goodness = (one: Verdict): number => [1, 3, 0].indexOf(exitOf(one));

@@ -1,5 +1,5 @@
 //! v0x05: a checkpoint whose header has all facts, and only the header is signed (`spec/lineage.md`
-//! §2.4).
+//! §2.2).
 //!
 //! ```text
 //! off size field                              off size field                         little-endian

@@ -15,7 +15,7 @@
 //! record has a tail (a cut-off link). So is one whose record names a successor that the registry
 //! lacks. The same holds if its row is gone or contradicts the record.
 //!
-//! Normative: `spec/runtime.md`, "Resuming and recovering".
+//! Normative: `spec/runtime.md`, "Recovering".
 
 mod first;
 mod follow;
