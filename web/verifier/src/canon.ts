@@ -242,9 +242,12 @@ class Reader {
     this.unexpected();
   }
 
+  /** Whether this word is here. A text that ends inside it is refused for that: more bytes could complete it. */
   private spells(word: string): boolean {
     for (let k = 0; k < word.length; k += 1) {
-      if (this.b[this.at + k] !== word.charCodeAt(k)) return false;
+      const c = this.b[this.at + k];
+      if (c === undefined) this.refuse("unexpected_end", this.b.length);
+      if (c !== word.charCodeAt(k)) return false;
     }
     return true;
   }

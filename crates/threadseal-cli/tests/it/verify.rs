@@ -150,11 +150,15 @@ fn with_a_pinned_key_any_other_signer_is_unknown() {
 fn a_revoked_key_counts_only_for_what_this_host_held_before() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "t.jsonl", 1);
+    sandbox.sealed("d.json", "{\"a\":1}\n");
+    let document = sandbox.path("d.json");
     sandbox.ok("trust revoke self --at 2999-01-01");
-    verify(&sandbox, &path).exits(0);
     let other = stranger_who_trusts(&sandbox);
     other.ok("trust revoke self");
-    verify(&other, &path).exits(1).begins_with("forged  ");
+    for path in [path, document] {
+        verify(&sandbox, &path).exits(0);
+        verify(&other, &path).exits(1).begins_with("forged  ");
+    }
 }
 
 // T-TRA-05

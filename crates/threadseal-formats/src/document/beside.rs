@@ -104,6 +104,7 @@ fn check(bytes: &[u8], seal_file: &[u8], thread: Option<&str>, options: &Options
     let judge = Judge {
         trust: options.trust,
         now: options.now,
+        held_since: options.held_since,
         format: match options.kind {
             DocumentKind::Json => ScopeFormat::Json,
             _ => ScopeFormat::Text,

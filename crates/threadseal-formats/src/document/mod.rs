@@ -88,6 +88,8 @@ pub struct Options<'a> {
     pub expect_thread: Option<&'a ThreadId>,
     /// A head that the caller holds: the file must be that one or a newer one.
     pub expect_head: Option<ExpectedHead>,
+    /// When this verifier held that head before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
 }
 
 impl<'a> Options<'a> {
@@ -102,6 +104,7 @@ impl<'a> Options<'a> {
             now,
             expect_thread: None,
             expect_head: None,
+            held_since: None,
         }
     }
 }

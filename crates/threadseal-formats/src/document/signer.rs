@@ -12,6 +12,7 @@ use threadseal_core::trust::{END_IN_DOUBT, Purpose, ScopeFormat, Standing, Trust
 pub(super) struct Judge<'a> {
     pub(super) trust: &'a Trust,
     pub(super) now: Timestamp,
+    pub(super) held_since: Option<Timestamp>,
     pub(super) format: ScopeFormat,
     /// The `thread_id` in the document.
     pub(super) thread: Option<&'a str>,
@@ -30,7 +31,7 @@ impl Judge<'_> {
             usage,
             format: self.format,
             thread: self.thread,
-            evidence: None,
+            evidence: self.held_since,
             heads,
         };
         let judgement = self.trust.judge(key, &purpose, self.now);

@@ -507,6 +507,25 @@ fn only_the_signer_on_whom_the_verdict_rests_or_a_wrong_one_is_listed() {
     assert_eq!(signers(&changed, ProfileChoice::Rye)[0], id(1));
 }
 
+// T-KEY-01
+#[test]
+fn a_revoked_key_is_forged_unless_the_head_was_held_before() {
+    let sealed = seal(b"x = 1\n", DocumentKind::Python);
+    let ended = revoked(TRUST.clone(), "key-1", time(NOW));
+    for (held_since, verdict) in [
+        (None, Verdict::Forged),
+        (Some(time("2026-11-30T23:59:59Z")), Verdict::Verified),
+        (Some(time(NOW)), Verdict::Forged),
+    ] {
+        let options = Options {
+            held_since,
+            ..Options::new(DocumentKind::Python, &ended, time(NOW))
+        };
+        let report = verify(&sealed, &options).unwrap().report;
+        assert_eq!(report.verdict, verdict);
+    }
+}
+
 #[test]
 fn a_known_head_proves_no_document_complete_against_which_there_is_evidence() {
     let sealed = seal(b"x = 1\n", DocumentKind::Python);

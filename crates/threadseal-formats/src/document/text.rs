@@ -32,6 +32,7 @@ pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let judge = Judge {
         trust: options.trust,
         now: options.now,
+        held_since: options.held_since,
         format: ScopeFormat::Text,
         thread: None,
     };

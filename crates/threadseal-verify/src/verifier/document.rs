@@ -203,6 +203,15 @@ fn judge(
     let Some(stored) = stored.filter(|stored| !as_of::is_later(context, &stored.head)) else {
         return Ok(report);
     };
+    options.held_since = stored
+        .held_since()
+        .filter(|_| report.head == Some(stored.head));
+    if options.held_since.is_some() && options.expect_head.is_some() {
+        report = verify(&options)?;
+        if let (Some(expected), true) = (options.expect_head, context.request.exact_head) {
+            hold_to_last(&mut report, expected);
+        }
+    }
     options.expect_head = Some(ExpectedHead::Head(stored.head));
     let mut held = verify(&options)?;
     if !stored.vouches {

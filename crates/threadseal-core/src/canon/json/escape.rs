@@ -15,6 +15,20 @@ impl Escape {
     pub(in crate::canon) fn is_lone_surrogate(self) -> bool {
         matches!(self.code_point, 0xd800..=0xdfff)
     }
+
+    /// Is it the first half of a pair?
+    pub(in crate::canon) fn is_high_surrogate(self) -> bool {
+        matches!(self.code_point, 0xd800..=0xdbff)
+    }
+}
+
+/// Is it the beginning of `\uXXXX`, and no more?
+pub(in crate::canon) fn begins_escape(rest: &[u8]) -> bool {
+    match rest {
+        [b'\\'] => true,
+        [b'\\', b'u', digits @ ..] => digits.len() < 4 && digits.iter().all(u8::is_ascii_hexdigit),
+        _ => false,
+    }
 }
 
 /// Reads the escape whose backslash is at `at`.

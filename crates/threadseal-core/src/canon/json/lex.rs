@@ -7,7 +7,7 @@
 //! A counter bounds nesting, and thereby the recursion over members and elements.
 
 use super::error::{JsonError, JsonErrorKind};
-use super::escape::{Escape, decode_escape, plain_end, short_escape};
+use super::escape::{Escape, begins_escape, decode_escape, plain_end, short_escape};
 use crate::limits::{
     MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_NUMBER_BYTES, MAX_PYTHON_INTEGER_DIGITS,
     MAX_PYTHON_JSON_DEPTH,
@@ -198,7 +198,10 @@ impl<'a> Lexer<'a> {
             _ => "null",
         };
         if !self.take(word) {
-            return Err(self.error(JsonErrorKind::UnexpectedByte));
+            return Err(match self.ends_inside(word) {
+                true => self.early_end(),
+                false => self.error(JsonErrorKind::UnexpectedByte),
+            });
         }
         Ok(word)
     }
@@ -244,9 +247,17 @@ impl<'a> Lexer<'a> {
     #[inline]
     fn unicode_escape(&self, at: usize) -> Result<Escape> {
         let fail = |kind| JsonError::new(at, kind);
-        let escape = decode_escape(self.text.as_bytes(), at).map_err(fail)?;
+        let bytes = self.text.as_bytes();
+        let escape = decode_escape(bytes, at).map_err(fail)?;
         if self.rules == Rules::Strict && escape.is_lone_surrogate() {
-            return Err(fail(JsonErrorKind::LoneSurrogate));
+            let behind = at + escape.length;
+            return Err(match bytes.get(behind..) {
+                Some([]) if escape.is_high_surrogate() => self.early_end(),
+                Some(rest) if escape.is_high_surrogate() && begins_escape(rest) => {
+                    JsonError::new(behind, JsonErrorKind::UnexpectedEnd)
+                }
+                _ => fail(JsonErrorKind::LoneSurrogate),
+            });
         }
         Ok(escape)
     }
@@ -264,6 +275,17 @@ impl<'a> Lexer<'a> {
                 offset,
                 integer: false,
             });
+        }
+        if self.rules == Rules::Python
+            && matches!(
+                self.text.as_bytes()[offset..],
+                [b'N' | b'I', ..] | [b'-', b'I', ..]
+            )
+            && ["NaN", "Infinity", "-Infinity"]
+                .iter()
+                .any(|word| self.ends_inside(word))
+        {
+            return Err(self.early_end());
         }
         let (end, integer) = number_end(self.text.as_bytes(), offset, self.rules)?;
         self.at = end;
@@ -297,6 +319,16 @@ impl<'a> Lexer<'a> {
             self.at += word.len();
         }
         found
+    }
+
+    /// Does the text end before this word does? More bytes could complete it.
+    fn ends_inside(&self, word: &str) -> bool {
+        let rest = &self.text.as_bytes()[self.at..];
+        word.as_bytes().starts_with(rest)
+    }
+
+    fn early_end(&self) -> JsonError {
+        JsonError::new(self.text.len(), JsonErrorKind::UnexpectedEnd)
     }
 
     #[inline]

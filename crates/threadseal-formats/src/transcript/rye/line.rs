@@ -127,8 +127,8 @@ pub(super) fn read(line: &[u8]) -> Result<Event<'_>, Fault> {
     match json::scan_object(line, |key, span| frame.take(&key, span)) {
         Ok(()) => frame.event(line),
         Err(error) => match error.kind {
-            JsonErrorKind::NotAnObject if json::validate(line).is_ok() => Err(Fault::NotAnObject),
-            JsonErrorKind::DuplicateKey
+            JsonErrorKind::NotAnObject
+            | JsonErrorKind::DuplicateKey
             | JsonErrorKind::LoneSurrogate
             | JsonErrorKind::NonFiniteNumber
             | JsonErrorKind::NumberTooLong
@@ -161,13 +161,13 @@ pub(super) fn not_json(line: &[u8]) -> Fault {
     }
 }
 
-/// Whether more bytes could complete this to a JSON text, as after an interrupted write.
+/// Whether more bytes could complete this to a text that Python reads, as after an interrupted write.
 pub(super) fn is_cut(line: &[u8]) -> bool {
     let whole = match std::str::from_utf8(line) {
         Err(error) if error.error_len().is_none() => &line[..error.valid_up_to()],
         _ => line,
     };
-    json::validate(whole).is_err_and(|error| error.kind == JsonErrorKind::UnexpectedEnd)
+    json::parse_python(whole).is_err_and(|error| error.kind == JsonErrorKind::UnexpectedEnd)
 }
 
 fn read_as_python(line: &[u8]) -> Result<Event<'static>, Fault> {
@@ -204,8 +204,12 @@ fn read_as_python(line: &[u8]) -> Result<Event<'static>, Fault> {
         .ok_or(Fault::Frame)?
         .get("step")
         .and_then(Value::as_u64);
+    let kind = Kind::of(word.ok_or(Fault::Frame)?, step);
+    if has_inner_return(line) {
+        return Err(Fault::CarriageReturn);
+    }
     Ok(Event {
-        kind: Kind::of(word.ok_or(Fault::Frame)?, step),
+        kind,
         thread: Cow::Owned(thread.to_owned()),
         oddity: Some(Oddity::Nonstandard),
     })
@@ -220,6 +224,11 @@ impl Kind {
             _ => Self::Other,
         }
     }
+}
+
+/// Whether a CR is in the line, at another place than its end: some readers split lines there.
+fn has_inner_return(line: &[u8]) -> bool {
+    memchr::memchr(b'\r', line.strip_suffix(b"\r").unwrap_or(line)).is_some()
 }
 
 /// The ranges of the frame's members in the line.
@@ -267,7 +276,7 @@ impl Frame {
                 None
             },
         );
-        if memchr::memchr(b'\r', line.strip_suffix(b"\r").unwrap_or(line)).is_some() {
+        if has_inner_return(line) {
             return Err(Fault::CarriageReturn);
         }
         let cut = may_split(line.strip_suffix(b"\r").unwrap_or(line))

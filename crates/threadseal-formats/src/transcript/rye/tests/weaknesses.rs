@@ -46,6 +46,27 @@ fn rye_8_2_stripped_renamed_or_missing_checkpoints_are_never_verified() {
     }
 }
 
+/// Python reads more than JSON: such a line is no way around the rule.
+// T-RYE-01
+#[test]
+fn rye_8_1_a_line_that_python_alone_reads_hides_no_event_either() {
+    let line = |between: &str| {
+        format!(
+            "{{\"timestamp\":1.0,\"thread_id\":\"clean/one-1\",{between}\"event_type\":\"cognition_out\",\"payload\":{{\"n\":NaN}}}}\n"
+        )
+    };
+    let hidden = format!("\"x\":\r{EVIL}\r,");
+    for between in ["", "\r", &hidden] {
+        let _row = Row(between);
+        let mut recorder = Recorder::new();
+        recorder.turn().raw(line(between).as_bytes()).turn().seal(1);
+        let report = report(&recorder.bytes);
+        assert_eq!(report.verdict.is_evidence(), !between.is_empty());
+        let named = codes(&report).contains(&"carriage_return");
+        assert_eq!(named, !between.is_empty());
+    }
+}
+
 // T-RYE-03
 #[test]
 fn rye_8_3_a_cut_at_a_checkpoint_is_noticed_with_a_head() {
@@ -318,6 +339,19 @@ fn rye_8_14_the_last_event_is_sealed_when_the_checkpoint_follows_it() {
     let mut as_we_do = Recorder::new();
     as_we_do.turn().event("thread_completed", "{}").seal(1);
     assert_eq!(verdict(&as_we_do.bytes), Verdict::Verified);
+}
+
+// T-RYE-17
+#[test]
+fn rye_8_16_a_write_that_was_cut_anywhere_accuses_no_one() {
+    let word = br#"{"timestamp":1.0,"thread_id":"clean/one-1","event_type":"cognition_out","payload":{"n":NaN,"a":true,"b":"\ud83e\udd80"}}"#;
+    let mut recorder = Recorder::new();
+    recorder.turn();
+    for cut in 1..word.len() {
+        let _row = Row(cut);
+        let torn = [&recorder.bytes, &word[..cut]].concat();
+        is(&report(&torn), Verdict::Unsigned, "torn_tail");
+    }
 }
 
 // T-RYE-17
