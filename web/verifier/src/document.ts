@@ -15,6 +15,7 @@ import {
   without,
 } from "./canon.js";
 import { isPublicKey, pem, ryeFingerprint, verify } from "./ed25519.js";
+import { parseHead } from "./heads.js";
 import { isPythonSpace } from "./pytext.js";
 import { Report, type Severity, type Verdict, isEvidence } from "./report.js";
 import { sha256, tagged } from "./sha256.js";
@@ -680,18 +681,14 @@ class Judge {
       return false;
     };
     if (this.seal === null) return tell("tampered", "seal_gone");
-    const [record, seq, size, content, ...more] = text.split(":");
-    if (record === undefined || seq === undefined) {
-      return text === this.seal.content || tell("foreign", "other_head");
-    }
-    if (size === undefined || content === undefined || more.length > 0 || !/^[0-9]+$/.test(seq)) {
-      throw new Error("the expected head is none");
-    }
+    const head = parseHead(text);
+    if (head === null) throw new Error("the expected head is none");
+    if (head.kind === "digest") return head.line === this.seal.content || tell("foreign", "other_head");
     const { seal } = this.seal;
-    if (record !== seal.record) return tell("foreign", "other_record");
-    if (seal.seq < BigInt(seq)) return tell("rolled_back", "older_than_head");
+    if (head.record !== seal.record) return tell("foreign", "other_record");
+    if (seal.seq < head.seq) return tell("rolled_back", "older_than_head");
     const same = text === headText(this.seal);
-    if (seal.seq === BigInt(seq) && !same) return tell("forked", "other_than_head");
+    if (seal.seq === head.seq && !same) return tell("forked", "other_than_head");
     if (this.options.exact === true && !same) return tell("open", "head_not_last");
     return true;
   }

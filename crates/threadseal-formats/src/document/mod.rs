@@ -88,6 +88,8 @@ pub struct Options<'a> {
     pub expect_thread: Option<&'a ThreadId>,
     /// A head that the caller holds: the file must be that one or a newer one.
     pub expect_head: Option<ExpectedHead>,
+    /// The file must be that very one.
+    pub exact_head: bool,
 }
 
 impl<'a> Options<'a> {
@@ -102,6 +104,7 @@ impl<'a> Options<'a> {
             now,
             expect_thread: None,
             expect_head: None,
+            exact_head: false,
         }
     }
 }
@@ -350,7 +353,7 @@ impl<'a, 'o> Case<'a, 'o> {
             return;
         };
         let against = match head {
-            Some(head) => native::compare(&head, &known),
+            Some(head) => native::compare(&head, &known, self.options.exact_head),
             None => Some((
                 Verdict::Tampered,
                 Finding::error(
