@@ -298,7 +298,7 @@ class Steps {
   step(record: RunRecord): void {
     const id = textOf(memberOf(record.tree, "step_id"));
     const status = textOf(memberOf(record.tree, "status"));
-    if (id === null || status === null) return;
+    if (id === null || status === null || !STATUSES.includes(status)) return;
     if (status === "started") this.begin(id, record);
     else this.end(id, record);
   }
@@ -319,14 +319,16 @@ class Steps {
 
   private end(id: string, record: RunRecord): void {
     const step = this.open.get(id);
-    if (step !== undefined) {
-      if (step.kept) this.keptBytes -= step.size;
-      this.open.delete(id);
-      this.ended.add(id);
-      const oldest = this.ended.values().next();
-      if (this.ended.size > MAX_RECENT_STEPS && oldest.done !== true) this.ended.delete(oldest.value);
-    } else if (this.ended.has(id)) this.warn("step_ended_twice", record.place);
-    else if (!isAlone(record.tree)) this.warn("step_unstarted", record.place);
+    if (step === undefined && this.ended.has(id)) {
+      this.warn("step_ended_twice", record.place);
+      return;
+    }
+    if (step === undefined && !isAlone(record.tree)) this.warn("step_unstarted", record.place);
+    if (step?.kept === true) this.keptBytes -= step.size;
+    this.open.delete(id);
+    this.ended.add(id);
+    const oldest = this.ended.values().next();
+    if (this.ended.size > MAX_RECENT_STEPS && oldest.done !== true) this.ended.delete(oldest.value);
   }
 
   finish(): void {
@@ -340,6 +342,8 @@ class Steps {
     return this.open.get(id) ?? null;
   }
 }
+
+const STATUSES = ["started", "completed", "waiting", "failed", "cancelled"];
 
 function effectType(tree: JsonObject): string | null {
   return textOf(memberOf(memberOf(tree, "effect"), "type"));
@@ -453,8 +457,8 @@ function anyNumber(value: Json, holds: (text: string) => boolean): boolean {
 }
 
 function isInexact(text: string): boolean {
-  if (isInteger(text) || !Number.isFinite(Number(text))) return false;
-  return decimalValue(text) !== decimalValue(pythonNumber(text));
+  if (isInteger(text) || !/[0-9]/.test(text)) return false;
+  return !Number.isFinite(Number(text)) || decimalValue(text) !== decimalValue(pythonNumber(text));
 }
 
 // ------------------------------------------------------------------------------------ declarations
@@ -660,9 +664,11 @@ class Judge {
   private readonly places: Last[] = [];
   private readonly signed: boolean[] = [];
   private readonly hashed: boolean[] = [];
+  /** The first `record_unchained` behind the last record with a digest, or -1. */
+  private unchainedFrom = -1;
   private recent: Link[] = [];
-  private skippedPart: (Part & { kind: "skipped" }) | null = null;
-  private skippedTold = false;
+  /** Parts that are no record, and that no record follows so far. */
+  private skippedParts: (Part & { kind: "skipped" })[] = [];
   private count = 0;
   private run_: string | null = null;
   private prev: string | null = null;
@@ -703,14 +709,13 @@ class Judge {
 
   private async part(part: Part): Promise<void> {
     if (part.kind === "skipped") {
-      this.skippedPart ??= part;
+      this.skippedParts.push(part);
       return;
     }
-    if (this.skippedPart !== null && !this.skippedTold) {
-      this.skippedTold = true;
-      const { line, from, to } = this.skippedPart;
+    for (const { line, from, to } of this.skippedParts) {
       this.error("tampered", "line_skipped", { line, bytes: [from, to], turn: null });
     }
+    this.skippedParts = [];
     await this.record(part);
     this.count += 1;
   }
@@ -735,6 +740,7 @@ class Judge {
     if (part.many) this.warn("line_of_many", place);
     this.places.push({ place, number: this.count });
     this.hashed.push(record.digest !== null);
+    if (record.digest !== null) this.unchainedFrom = -1;
     this.runOf(record);
     this.value(record);
     this.step(record);
@@ -763,7 +769,7 @@ class Judge {
     if (irregular("non_finite")) this.warn("number_not_finite", record.place);
     if (irregular("lone_surrogate")) this.warn("lone_surrogate", record.place);
     const odd = ["step_id", "status", "started_at"].some((name) => textOf(memberOf(record.tree, name)) === null);
-    if (odd) this.warn("record_odd", record.place);
+    if (odd || !STATUSES.includes(textOf(memberOf(record.tree, "status")) ?? "")) this.warn("record_odd", record.place);
   }
 
   /** Step 3. */
@@ -801,7 +807,10 @@ class Judge {
       this.link(record, record.digest);
     } else if (!isNothing(record.recordHash)) this.error("tampered", "hash_wrong", record.place);
     else if (!isNothing(record.prevHash)) this.error("tampered", "hash_missing", record.place);
-    else this.report.downgrade("unsigned", "record_unchained", "warning", record.place);
+    else {
+      this.report.downgrade("unsigned", "record_unchained", "warning", record.place);
+      if (this.unchainedFrom < 0) this.unchainedFrom = this.count;
+    }
   }
 
   private link(record: RunRecord, digest: string): void {
@@ -1012,13 +1021,12 @@ class Judge {
     if (this.artifact) report.check("artifacts", "skipped");
   }
 
-  /** A part that no record follows. */
+  /** Parts that no record follows. */
   private skippedAtEnd(): void {
-    const part = this.skippedPart;
-    if (part === null || this.skippedTold) return;
-    const code = part.ended ? "line_skipped" : "torn_tail";
     const verdict = this.count === 0 ? "malformed" : "unsigned_tail";
-    this.report.downgrade(verdict, code, "error", { line: part.line, bytes: [part.from, part.to], turn: null });
+    for (const { line, from, to, ended } of this.skippedParts) {
+      this.report.downgrade(verdict, ended ? "line_skipped" : "torn_tail", "error", { line, bytes: [from, to], turn: null });
+    }
   }
 
   private purpose(): Purpose {
@@ -1080,13 +1088,12 @@ class Judge {
       this.report.downgrade("unsigned", "ledger_empty", "note", null);
       return;
     }
-    const lastHashed = this.hashed.lastIndexOf(true);
-    if (lastHashed < 0) {
+    if (!this.hashed.includes(true)) {
       this.report.verdict = worse(this.report.verdict, "unsigned");
       return;
     }
     const tail = (number: number): void => this.report.downgrade("unsigned_tail", "unsigned_tail", "warning", place(number));
-    if (lastHashed < this.count - 1) tail(lastHashed + 1);
+    if (this.unchainedFrom >= 0) tail(this.unchainedFrom);
     const lastSigned = this.signed.lastIndexOf(true);
     const covered = reached >= this.count;
     if (!covered && lastSigned >= 0 && !this.actorsNamed && this.options.trust.pins.length === 0) {

@@ -103,7 +103,7 @@ pub(super) struct Seen {
     pub(super) chained: u64,
     /// Records whose hash holds.
     pub(super) good: u64,
-    /// Evidence against the ledger, by verdict; of each code the first [`MAX_FINDINGS`].
+    /// Evidence against the ledger, by verdict; of each code one more than a report takes.
     pub(super) faults: Vec<(Verdict, Finding)>,
     /// Oddities that change no verdict.
     pub(super) remarks: Vec<Finding>,
@@ -569,10 +569,11 @@ impl Verifier {
 }
 
 impl Seen {
+    /// Whether the report may need it: one that it has no room for tells it that there are more.
     fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;
-        *count <= MAX_FINDINGS
+        *count <= MAX_FINDINGS + 1
     }
 
     fn fault(&mut self, mark: &Mark, verdict: Verdict, code: FindingCode, text: impl Into<String>) {
