@@ -1,7 +1,7 @@
 //! The verifier in TypeScript and the one in Rust give one answer.
 //!
-//! `VERIFIER` names the program of the former (`dist/cli/answer.js`); without it nothing is compared.
-//! The first byte chooses what the rest is read as.
+//! `VERIFIER` names the program of the former, which `web/build.sh` prints. The first byte chooses what
+//! the rest is read as.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,19 +22,19 @@ struct Other {
     _child: Child,
 }
 
-static OTHER: LazyLock<Option<Mutex<Other>>> = LazyLock::new(|| {
-    let program = std::env::var_os("VERIFIER")?;
+static OTHER: LazyLock<Mutex<Other>> = LazyLock::new(|| {
+    let program = std::env::var_os("VERIFIER").expect("VERIFIER=$(bash web/build.sh)");
     let mut child = Command::new("node")
         .arg(program)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("node");
-    Some(Mutex::new(Other {
+    Mutex::new(Other {
         input: child.stdin.take().expect("piped"),
         output: BufReader::new(child.stdout.take().expect("piped")),
         _child: child,
-    }))
+    })
 });
 
 static TRUST: LazyLock<String> = LazyLock::new(|| {
@@ -48,7 +48,7 @@ static TRUST: LazyLock<String> = LazyLock::new(|| {
 });
 
 fuzz_target!(|data: &[u8]| {
-    let (Some((kind, file)), Some(other)) = (data.split_first(), &*OTHER) else {
+    let Some((kind, file)) = data.split_first() else {
         return;
     };
     let (kind, files) = match kind % 6 {
@@ -66,7 +66,7 @@ fuzz_target!(|data: &[u8]| {
         *TRUST
     );
     let ours = answer_line(&question).expect("a question");
-    let theirs = other.lock().expect("one at a time").ask(&question);
+    let theirs = OTHER.lock().expect("one at a time").ask(&question);
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
     assert_eq!(read(&ours), read(&theirs), "{kind}");
 });

@@ -157,6 +157,14 @@ fn fuzz(seconds: u64) -> Fallible<bool> {
     if !cargo_fuzz().arg("build").status()?.success() {
         return Err("cargo fuzz build failed".into());
     }
+    let verifier = Command::new("bash")
+        .arg("web/build.sh")
+        .current_dir(crate::console::root())
+        .output()?;
+    if !verifier.status.success() {
+        return Err("the verifier in TypeScript could not be built".into());
+    }
+    let verifier = String::from_utf8(verifier.stdout)?;
     let mut all_held = true;
     for target in fuzz_targets(&folder.join("fuzz_targets"))? {
         let corpus = folder.join("corpus").join(&target);
@@ -168,6 +176,7 @@ fn fuzz(seconds: u64) -> Fallible<bool> {
             .arg("--")
             .arg(format!("-max_total_time={seconds}"))
             .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"])
+            .env("VERIFIER", verifier.trim_end())
             .output()?;
         let log = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {

@@ -87,11 +87,13 @@ pub const MAX_POLICY_GROUPS: usize = 256;
 pub const MAX_WITNESS_BODY_BYTES: usize = 256 << 10;
 /// Longest name of a note key in bytes.
 pub const MAX_KEY_NAME_BYTES: usize = 1024;
+/// Most tails that a record may adopt over its life.
+pub const MAX_ADOPTED_TAILS: usize = 1 << 16;
 /// Most keys that may seal one record over its life.
 pub const MAX_RECORD_KEYS: usize = 1024;
 /// Keys that a reader of scrolls or ledgers keeps in memory, each with 640 KiB once it is frequent.
 pub const MAX_REPEATED_KEYS: usize = 4;
-/// Most findings of one severity that one report keeps; the rest are counted.
+/// Most findings of one code that one report keeps.
 pub const MAX_FINDINGS: usize = 64;
 /// Most keys that a report names whose seals count through one signer.
 pub const MAX_SIGNER_SEALERS: usize = 64;

@@ -501,13 +501,12 @@ impl Report {
         self.find(finding);
     }
 
-    /// Adds a finding. Beyond [`MAX_FINDINGS`] of its severity it is dropped, and one note reports
-    /// that.
+    /// Adds a finding. Beyond [`MAX_FINDINGS`] of its code it is dropped, and one note reports that.
     pub fn find(&mut self, finding: Finding) {
         let same = self
             .findings
             .iter()
-            .filter(|f| f.severity == finding.severity)
+            .filter(|f| f.code == finding.code)
             .count();
         if same < MAX_FINDINGS {
             self.findings.push(finding);
@@ -523,7 +522,7 @@ impl Report {
                 bytes: None,
                 turn: None,
                 message: format!(
-                    "more than {MAX_FINDINGS} findings of one kind; the rest are left out"
+                    "more than {MAX_FINDINGS} findings of one code; the rest are left out"
                 ),
             });
         }

@@ -13,6 +13,7 @@ export { MAX_LINE_BYTES } from "./lines.js";
 export const MAX_THREAD_ID_BYTES = 512;
 export const MAX_EVENT_TYPE_BYTES = 128;
 export const MAX_RECORD_KEYS = 1024;
+export const MAX_ADOPTED_TAILS = 65_536;
 export const MAX_RECORD_BODIES = 1_048_576;
 export const MAX_REDACTED_AT_ONCE = 65_536;
 

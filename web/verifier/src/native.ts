@@ -11,7 +11,7 @@ import { LineCutter, type CutLine, MAX_LINE_BYTES } from "./lines.js";
 import { Frontier, leafHash } from "./merkle.js";
 import { RecordKeys, type SealingKey, rawKey } from "./native-keys.js";
 import {
-  type Checkpoint, type EventKind, type Manifest, type NativeLine, type Redaction, MAX_RECORD_BODIES,
+  type Checkpoint, type EventKind, type Manifest, type NativeLine, type Redaction, MAX_ADOPTED_TAILS, MAX_RECORD_BODIES,
   MAX_RECORD_KEYS, commitmentsOf, delegatesTo, delegationHolds, headText, isThreadPath, mayCommit, noteHolds,
   parseAuthority, parseCheckpoint, parseDelegation, parseKeyEvent, parseManifest, parseNativeLine, parseRedaction,
   parseTailAdopted, parseTailDropped, payloadText, rotatesTo, sigHolds,
@@ -114,6 +114,8 @@ export class NativeVerifier {
   /** Where tails were adopted and dropped: under good seals, and since the last. */
   private readonly tails: Tails = noTails();
   private pendingTails: Tails = noTails();
+  /** Tails whose events are under a good seal; of the findings only some are kept. */
+  private adoptedTails = 0;
   private heads: HeadWatch | null;
 
   constructor(private readonly options: NativeOptions) {
@@ -319,6 +321,7 @@ export class NativeVerifier {
     const one = parseTailAdopted(payload);
     if (one === null || this.seal === null || one.from !== BigInt(this.seal.size) || one.to !== BigInt(this.offset)) return false;
     if (one.lines !== BigInt(this.linesSinceSeal) || !this.isDigestSinceSeal(one.sha256)) return false;
+    if (this.adoptedTails >= MAX_ADOPTED_TAILS) return false;
     this.restore();
     this.fault = null;
     this.pending = nothingPending();
@@ -435,6 +438,7 @@ export class NativeVerifier {
       this.redactions.push(one.line);
     }
     this.pending = nothingPending();
+    if (this.pendingTails.adopted.length > 0) this.adoptedTails += 1;
     for (const place of this.pendingTails.adopted) keep(this.tails.adopted, place);
     for (const place of this.pendingTails.dropped) keep(this.tails.dropped, place);
     this.pendingTails = noTails();

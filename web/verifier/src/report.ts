@@ -100,7 +100,7 @@ export class Report {
   /** Adds a finding. The verdict becomes this one where it is worse; null leaves it as it is. */
   downgrade(verdict: Verdict | null, code: string, severity: Severity, place: Partial<Place> | null = null): void {
     if (verdict !== null) this.verdict = worse(this.verdict, verdict);
-    const count = this.findings.filter((one) => one.severity === severity && one.code !== "more_findings").length;
+    const count = this.findings.filter((one) => one.code === code).length;
     if (count >= MAX_FINDINGS) {
       if (!this.findings.some((one) => one.code === "more_findings")) {
         this.findings.push({ code: "more_findings", severity: "note", line: null, bytes: null, turn: null });

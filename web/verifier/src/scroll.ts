@@ -708,14 +708,16 @@ class Judge {
     const last = this.lastSigned();
     if (last < 0) {
       this.report.downgrade(heldUpTo < 0 ? "consistent" : null, "unsigned", "note", null);
-      if (heldUpTo >= 0 && heldUpTo < this.count - 1) this.tail(heldUpTo + 1);
+      if (heldUpTo >= 0) this.tail(heldUpTo + 1);
       return;
     }
-    if (last < this.count - 1) this.tail(last + 1);
+    this.tail(last + 1);
   }
 
+  /** A turn that cannot be read has its finding. */
   private tail(from: number): void {
-    this.report.downgrade("unsigned_tail", "unsigned_tail", "warning", this.seen[from]!.place);
+    const first = this.seen.slice(from).find((seen) => seen.signed !== null);
+    if (first !== undefined) this.report.downgrade("unsigned_tail", "unsigned_tail", "warning", first.place);
   }
 
   private unsignedBefore(): void {

@@ -67,8 +67,8 @@ pub(super) struct Seen {
     pub(super) until: Option<TrustedUntil>,
 }
 
-/// Evidence against a lineage, and findings that only inform: of each code the first
-/// [`MAX_FINDINGS`], but every verdict.
+/// Evidence against a lineage, and findings that only inform: of each code one more
+/// than a report takes, but every verdict.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) worst: Option<Verdict>,
@@ -89,7 +89,7 @@ impl Findings {
         }
         let count = self.counts.entry(finding.code).or_default();
         *count += 1;
-        if *count <= MAX_FINDINGS {
+        if *count <= MAX_FINDINGS + 1 {
             self.list.push(finding);
         }
     }

@@ -67,7 +67,7 @@ pub(super) struct Seen {
     /// Turns whose stored hash holds.
     pub(super) good: u64,
     pub(super) signed: u64,
-    /// Evidence against the chain, by verdict; of each code the first [`MAX_FINDINGS`].
+    /// Evidence against the chain, by verdict; of each code one more than a report takes.
     pub(super) faults: Vec<(Verdict, Finding)>,
     counts: BTreeMap<FindingCode, usize>,
     /// Turns that could not be read: tampered or malformed, depending on the other turns.
@@ -79,7 +79,8 @@ pub(super) struct Seen {
     pub(super) rounded_count: u64,
     pub(super) first_rounded: Option<Mark>,
     pub(super) rounded: Vec<(u64, RoundedTimestamp)>,
-    /// Turns without a signature, before a signed one.
+    /// Readable turns without a signature, and those of them before a signed one.
+    unsigned: u64,
     pub(super) unsigned_inside: u64,
     /// The first of the unsigned turns, and the first after the last signed one.
     pub(super) first_unsigned: Option<Mark>,
@@ -269,12 +270,13 @@ impl Verifier {
     fn signature(&mut self, facts: &Facts, mark: &Mark) {
         let seen = &mut self.seen;
         let Some(sig) = &facts.sig else {
+            seen.unsigned += 1;
             seen.first_unsigned.get_or_insert(*mark);
             seen.unsigned_tail.get_or_insert(*mark);
             return;
         };
         seen.signed += 1;
-        seen.unsigned_inside = seen.turns + 1 - seen.signed;
+        seen.unsigned_inside = seen.unsigned;
         seen.unsigned_tail = None;
         match (&sig.key, facts.hash_holds) {
             (None, _) => {
@@ -396,10 +398,11 @@ impl Verifier {
 }
 
 impl Seen {
+    /// Whether the report may need it: one that it has no room for tells it that there are more.
     fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;
-        *count <= MAX_FINDINGS
+        *count <= MAX_FINDINGS + 1
     }
 
     fn fault(&mut self, mark: &Mark, verdict: Verdict, code: FindingCode, text: impl Into<String>) {

@@ -11,6 +11,7 @@
 use super::keys::Keys;
 use super::quick;
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
+use super::split::trim_end;
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
 use threadseal_core::canon::cbor::{self, CborError, CborErrorKind};
@@ -243,7 +244,7 @@ fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
             rounded: None,
             // A cut may split a character. After a crash, some file systems fill the rest of an
             // unfinished write with NUL bytes.
-            cut_off: text.ends_with(b"\0")
+            cut_off: trim_end(text).ends_with(b"\0")
                 || matches!(
                     error.kind,
                     JsonErrorKind::UnexpectedEnd | JsonErrorKind::InvalidUtf8

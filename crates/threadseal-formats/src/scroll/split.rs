@@ -372,7 +372,7 @@ fn is_blank(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-fn trim_end(bytes: &[u8]) -> &[u8] {
+pub(super) fn trim_end(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| !is_blank(byte));
     bytes
         .get(..end.map_or(0, |last| last + 1))

@@ -9,7 +9,7 @@
 
 use super::bodies::Restorer;
 use super::manifest::{self, Bodies};
-use super::verify::Coverage;
+use super::verify::{Coverage, lies_within};
 use crate::verified::Verified;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl<'a> VerifiedLines<'a> {
         lines.filter_map(move |(line, number)| {
             let at = offset;
             offset += line.len() as u64;
-            if adopted.iter().any(|[from, to]| (*from..*to).contains(&at)) {
+            if lies_within(&adopted, at) {
                 return None;
             }
             let bytes = line.strip_suffix(b"\n").unwrap_or(line);

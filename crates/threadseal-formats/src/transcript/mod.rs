@@ -47,7 +47,8 @@ mod write;
 pub use prefix::PrefixHasher;
 pub use scan::{PointKind, PrefixPoint, ScanOptions, Scanner};
 pub use verify::{
-    Coverage, Outcome, SealedDelegation, Tail, Verifier, VerifyOptions, conclude, verify,
+    Coverage, Outcome, SealedDelegation, Tail, Verifier, VerifyOptions, conclude, lies_within,
+    verify,
 };
 pub use write::{Ending, Link, Sealer, Signers, Stamp};
 

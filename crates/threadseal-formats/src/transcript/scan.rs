@@ -22,7 +22,7 @@ use super::statement::LineNote;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{Message, PublicKey, RyeFingerprint, Signature};
-use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
+use threadseal_core::limits::{MAX_ADOPTED_TAILS, MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::note::KeyName;
 use threadseal_core::record::Head;
@@ -132,7 +132,8 @@ pub(crate) struct Scan {
     pub(crate) tail_lines: u64,
     pub(crate) tail_fault: Option<Finding>,
     pub(crate) torn: bool,
-    /// Tails that the recorder adopted or dropped, as lines under the last good seal state it.
+    /// Tails that the recorder adopted or dropped, as lines under the last good seal state it. What
+    /// was adopted is kept to its end: no line of it may ever count as sealed.
     pub(crate) adopted: Vec<[u64; 2]>,
     pub(crate) dropped: Vec<Finding>,
     /// How many of each there were then; those since are no more than a tail.
@@ -506,14 +507,20 @@ impl Scanner {
         if tail.is_some_and(|tail| !tail.fits(&sha256)) {
             return Err("the adopted tail has another digest than the event states".into());
         }
+        if self.out.sealed_recoveries.0 >= MAX_ADOPTED_TAILS {
+            return Err(format!(
+                "the record adopts more than {MAX_ADOPTED_TAILS} tails"
+            ));
+        }
         // The adopted bytes stay unread. The verdict reports this, so sealing them is no fault.
         self.chain.fault = None;
         self.speak_for_nobody();
         let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
         self.out.watch.adopted(after_line);
-        if self.out.adopted.len() < MAX_FINDINGS {
-            self.out.adopted.push([from, to]);
-        }
+        let (sealed, _) = self.out.sealed_recoveries;
+        // A second event about one tail names all that the first one did.
+        self.out.adopted.truncate(sealed);
+        self.out.adopted.push([from, to]);
         Ok(())
     }
 
@@ -524,7 +531,7 @@ impl Scanner {
         if offset != place.start {
             return Err("the dropped tail did not begin at this line".into());
         }
-        if self.out.dropped.len() < MAX_FINDINGS {
+        if self.out.dropped.len() <= MAX_FINDINGS {
             let text = format!("the recorder set {length} unsealed bytes aside here");
             self.out
                 .dropped

@@ -50,8 +50,16 @@ pub struct Coverage {
     pub head: Head,
     /// SHA-256 of those bytes, to recognise them when they are read again.
     pub digest: Digest,
-    /// Byte ranges that the record itself marks as unverified.
+    /// Byte ranges that the record itself marks as unverified, in order, apart from each other. See
+    /// [`lies_within`].
     pub adopted: Vec<[u64; 2]>,
+}
+
+/// Whether an offset is in one of these ranges, which are in order and apart from each other.
+pub fn lies_within(ranges: &[[u64; 2]], offset: u64) -> bool {
+    let begun = ranges.partition_point(|[from, _]| *from <= offset);
+    let last = begun.checked_sub(1).and_then(|at| ranges.get(at));
+    last.is_some_and(|[_, to]| offset < *to)
 }
 
 /// Bytes after the last seal.
@@ -225,6 +233,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 fence: last.fence,
                 stated: None,
                 bodies: scan.watch.count(),
+                adopted: scan.adopted.len(),
             })
         }
         _ => None,

@@ -22,7 +22,7 @@ use super::sealing_keys::SealingKeys;
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, Message, PublicKey, RyeFingerprint, Signer};
-use threadseal_core::limits::{MAX_LINE_BYTES, MAX_RECORD_KEYS};
+use threadseal_core::limits::{MAX_ADOPTED_TAILS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::note::KeyName;
 use threadseal_core::record::{Head, ThreadId};
@@ -112,6 +112,8 @@ pub struct Sealer {
     pub(super) stated: Option<(Digest, KeyId)>,
     /// Commitments to bodies so far.
     pub(super) bodies: usize,
+    /// Adopted tails so far.
+    pub(super) adopted: usize,
 }
 
 impl Sealer {
@@ -179,6 +181,7 @@ impl Sealer {
             fence,
             stated: None,
             bodies: 0,
+            adopted: 0,
         };
         sealer.take_line(&line, out);
         sealer.seal(second, 0, false, Ext::default(), signers, out)?;
@@ -385,7 +388,7 @@ impl Sealer {
     ///
     /// # Errors
     /// As [`Sealer::event`]; kind `Refused` when lines were written since the last seal, `Limit` for
-    /// a line beyond [`MAX_LINE_BYTES`].
+    /// a line beyond [`MAX_LINE_BYTES`] and a tail beyond [`MAX_ADOPTED_TAILS`].
     pub fn tail_adopted(
         &mut self,
         stamp: Stamp,
@@ -396,6 +399,12 @@ impl Sealer {
             return Err(Error::refused(
                 "a tail can only be adopted directly after the record is opened",
             ));
+        }
+        if self.adopted >= MAX_ADOPTED_TAILS {
+            let text = format!(
+                "a record adopts at most {MAX_ADOPTED_TAILS} tails; hint: begin a new one that links to it"
+            );
+            return Err(Error::new(threadseal_core::error::ErrorKind::Limit, text));
         }
         let from = self.size;
         let kept = tail.strip_suffix(b"\n").unwrap_or(tail);
@@ -415,7 +424,9 @@ impl Sealer {
             sha256: Digest::of(tail),
         }
         .to_string();
-        self.recorder_event(stamp, "tail_adopted", payload.as_bytes(), out)
+        self.recorder_event(stamp, "tail_adopted", payload.as_bytes(), out)?;
+        self.adopted += 1;
+        Ok(())
     }
 
     /// Appends a checkpoint over everything so far.

@@ -18,12 +18,12 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::{Report, Verdict};
-use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::bodies::Restorer;
 use threadseal_formats::transcript::event::{is_link, is_terminal};
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::messages::{Conversation, Message};
 use threadseal_formats::transcript::rye::looks_native;
+use threadseal_formats::transcript::{Coverage, lies_within};
 use threadseal_formats::verified::Verified;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
@@ -164,16 +164,13 @@ impl VerifiedRecord {
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let sealed = self.sealed;
         let adopted = &self.verified.get().adopted;
-        let within = |ranges: &[[u64; 2]], at: u64| {
-            ranges.iter().any(|[from, to]| (*from..*to).contains(&at))
-        };
         let mut offset = 0;
         let lines = self.bytes.split_inclusive(|byte| *byte == b'\n').zip(1..);
         lines.filter_map(move |(line, number)| {
             let at = offset;
             offset += line.len() as u64;
-            let unverified = at >= sealed || within(adopted, at);
-            let taken = !unverified || within(&self.unverified, at);
+            let unverified = at >= sealed || lies_within(adopted, at);
+            let taken = !unverified || lies_within(&self.unverified, at);
             let bytes = line.strip_suffix(b"\n").unwrap_or(line);
             let bytes = match &self.restorer {
                 Some(restorer) => restorer.restore(bytes),

@@ -35,6 +35,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use threadseal_core::key::Signer as _;
 use threadseal_core::record::Head;
+use threadseal_store::atomic::is_temporary;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::{Stamp, open_regular};
 use threadseal_store::sys::{FileKind, path_text};
@@ -219,7 +220,10 @@ impl Watch<'_> {
         out: &mut Out,
     ) -> Outcome {
         let stop = files::stop_flag()?;
-        let mut watcher = notify::recommended_watcher(move |event| {
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.as_ref().is_ok_and(is_idle) {
+                return;
+            }
             // Where the receiver is gone, the command ends.
             let _ = wake.send(Wake::Changed(event));
         })
@@ -582,7 +586,6 @@ impl Changed {
     /// Takes what woke the watch. False if the system lost events.
     fn take(&mut self, wake: Wake) -> bool {
         match wake {
-            Wake::Changed(Ok(event)) if !is_change(event.kind) => true,
             Wake::Changed(Ok(event)) => {
                 for path in &event.paths {
                     // Files may have been made in a new folder before it was watched.
@@ -612,13 +615,20 @@ impl Changed {
     }
 }
 
-/// Did something change? The system also reports who opened a file or a folder, and that may be this
-/// command: it would wake itself without end.
-fn is_change(kind: EventKind) -> bool {
-    match kind {
+/// Is there nothing to do for an event? The system also reports who opened a file or a folder, and
+/// what this command writes: it would wake itself without end, and a first look at many files would
+/// fill the queue.
+fn is_idle(event: &Event) -> bool {
+    let is_change = match event.kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         _ => true,
-    }
+    };
+    let is_own = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        files::is_seal(path) || is_temporary(&name.to_string_lossy())
+    };
+    let are_own = !event.paths.is_empty() && event.paths.iter().all(is_own);
+    !event.need_rescan() && (!is_change || are_own)
 }
 
 /// Waits for a change, and then until none follows for a moment; false if the system lost events, so

@@ -1,6 +1,8 @@
 //! Verdicts on whole files.
 
 use super::*;
+use threadseal_core::limits::MAX_FINDINGS;
+use threadseal_core::testing::codes;
 
 /// The trust in these keys for scrolls.
 pub(super) fn trust(seeds: &[u8]) -> Trust {
@@ -344,6 +346,54 @@ fn a_scroll_is_trusted_up_to_the_later_of_signature_and_known_head() {
         is(&outcome, verdict, "unsigned_tail");
         assert_eq!(outcome.report.trusted_until.unwrap().turn, Some(until));
     }
+}
+
+#[test]
+fn a_turn_that_cannot_be_read_is_neither_signed_nor_unsigned() {
+    let unreadable = |index: usize, unsigned: Option<usize>| {
+        let mut turns = chain(3, Some(1));
+        edit(&mut turns, index, "version", None);
+        if let Some(unsigned) = unsigned {
+            edit(&mut turns, unsigned, "sig", None);
+        }
+        let report = judged(&array(&turns), &[1]).report;
+        assert_eq!(report.verdict, Tampered);
+        codes(&report)
+    };
+    assert_eq!(unreadable(0, None), ["schema_violation"]);
+    assert_eq!(unreadable(2, None), ["schema_violation"]);
+    assert_eq!(
+        unreadable(0, Some(2)),
+        ["schema_violation", "unsigned_tail"]
+    );
+    assert_eq!(
+        unreadable(2, Some(0)),
+        ["schema_violation", "turn_unsigned"]
+    );
+}
+
+#[test]
+fn one_code_does_not_hide_another() {
+    let mut turns = chain(MAX_FINDINGS as u64 + 3, Some(1));
+    for index in 0..=MAX_FINDINGS {
+        edit(&mut turns, index, "role", Some("system".into()));
+    }
+    edit_sig(
+        &mut turns,
+        MAX_FINDINGS + 1,
+        "sig",
+        &encoding::base64(&[0; 64]),
+    );
+    let report = judged(&array(&turns), &[1]).report;
+    let of = |code: &str| {
+        report
+            .findings
+            .iter()
+            .filter(|found| found.code == code)
+            .count()
+    };
+    let kept = ["hash_wrong", "signature_bad", "more_findings"].map(of);
+    assert_eq!(kept, [MAX_FINDINGS, 1, 1]);
 }
 
 #[test]

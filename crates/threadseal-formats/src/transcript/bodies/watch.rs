@@ -128,7 +128,7 @@ impl Watch {
             }
         }
         self.redactor = Some(redaction.key);
-        if self.redactions.len() < MAX_FINDINGS {
+        if self.redactions.len() <= MAX_FINDINGS {
             let (count, by, why) = (redaction.commitments.len(), &redaction.by, &redaction.why);
             let at = timestamp.to_iso_seconds();
             let what = if count == 1 { "body" } else { "bodies" };

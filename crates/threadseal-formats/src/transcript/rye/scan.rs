@@ -364,28 +364,28 @@ impl<'t> Scan<'t> {
 
     fn hold(&mut self, verdict: Verdict, finding: Finding) {
         self.signers.broken = true;
-        // One more than a report keeps, so that the report mentions further ones.
-        let same = self
-            .findings
-            .iter()
-            .filter(|(known, _)| *known == verdict)
-            .count();
-        if same <= MAX_FINDINGS {
+        if has_room(self.findings.iter().map(|(_, known)| known), finding.code) {
             self.findings.push((verdict, finding));
         }
     }
 
     fn wait(&mut self, finding: Finding) {
-        if self.waiting.len() <= MAX_FINDINGS {
+        if has_room(&self.waiting, finding.code) {
             self.waiting.push(finding);
         }
     }
 
     fn remark(&mut self, finding: Finding) {
-        if self.remarks.len() <= MAX_FINDINGS {
+        if has_room(&self.remarks, finding.code) {
             self.remarks.push(finding);
         }
     }
+}
+
+/// May one more of this code be kept? A report takes one less, and then mentions that there are more.
+fn has_room<'a>(kept: impl IntoIterator<Item = &'a Finding>, code: FindingCode) -> bool {
+    let same = kept.into_iter().filter(|known| known.code == code);
+    same.count() <= MAX_FINDINGS
 }
 
 /// Rye gives a record no id. Its first line, which its first seal covers, replaces one.

@@ -1,7 +1,8 @@
 //! The lines that a writer may add, and where it continues.
 
+use super::lines::{VerifiedLine, VerifiedLines};
 use super::*;
-use threadseal_core::limits::MAX_LINE_BYTES;
+use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
 
 // T-TRA-18
 #[test]
@@ -61,6 +62,34 @@ fn a_writer_goes_on_from_a_verified_end_and_marks_what_it_adopts() {
     is(&report, Verdict::Partial, "");
     let adopted = [sealed.len(), sealed.len() + tail.len() + 1].map(|at| at as u64);
     assert!(report.findings.iter().any(|f| f.bytes == Some(adopted)));
+}
+
+// T-TRA-43
+#[test]
+fn no_line_of_many_adopted_tails_counts_as_sealed() {
+    let bench = Bench::new();
+    let mut draft = bench.begin(4);
+    let tails = 2 * MAX_FINDINGS + 2;
+    for turn in 1..=tails {
+        draft.adopt(|tail| tail.event("cognition_in", r#"{"text":"forged"}"#));
+        draft.event("cognition_in", r#"{"text":"recorded"}"#);
+        draft.seal(turn as u64);
+    }
+    draft.finish(tails as u64);
+    let outcome = bench.verify(&draft.bytes);
+    is(&outcome.report, Verdict::Partial, "more_findings");
+    let part = outcome.lenient().unwrap();
+    let lines = VerifiedLines::open(&part.verified, &draft.bytes).unwrap();
+    let has = |line: &VerifiedLine<'_>, text: &str| {
+        line.bytes
+            .windows(text.len())
+            .any(|at| at == text.as_bytes())
+    };
+    assert!(!lines.iter().any(|line| has(&line, "forged")));
+    assert_eq!(
+        lines.iter().filter(|line| has(line, "recorded")).count(),
+        tails
+    );
 }
 
 // T-FLT-04

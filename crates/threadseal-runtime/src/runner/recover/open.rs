@@ -25,9 +25,9 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::ledger::{ChainTip, RunId, signer_name};
-use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::manifest::parse_line;
+use threadseal_formats::transcript::{Coverage, lies_within};
 use threadseal_store::examine;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
@@ -275,10 +275,10 @@ impl Lines {
         lines.map(move |line| {
             let from = at;
             at += line.len() as u64;
-            let covered = self.covered.as_ref().is_some_and(|(end, adopted)| {
-                let taken = |[begin, end]: &[u64; 2]| (*begin..*end).contains(&from);
-                from < *end && !adopted.iter().any(taken)
-            });
+            let covered = self
+                .covered
+                .as_ref()
+                .is_some_and(|(end, adopted)| from < *end && !lies_within(adopted, from));
             (covered, line)
         })
     }
