@@ -473,7 +473,7 @@ class Judge {
     const rye: RyeState =
       header === null ? NO_RYE : { present: true, check: (self) => self.ryeText(raw, text, header, claims.length > 0) };
     await this.both(claims, rye);
-    if (claims.length === 0 && header === null && looksSigned(text)) {
+    if (claims.length === 0 && header === null && looksSigned(raw)) {
       this.report.downgrade(null, "header_not_read", "warning");
     }
     if (this.kind === "toml") this.keyFile(text, header, claims.length > 0);
@@ -757,9 +757,9 @@ function isUncovered(text: string, header: Header, part: Range | null): boolean 
   return false;
 }
 
-/** A line that looks like a Rye header: of any comment, also behind a byte order mark or blanks. */
-function looksSigned(text: string): boolean {
-  return /^[\ufeff \t]*(?:<!-- ?|# ?|\/\/ ?)(?:rye|kiwi-mcp):(?:signed|validated):/m.test(text);
+/** A line that looks like a Rye header (documents.md §8.1, step 5). */
+function looksSigned(raw: string): boolean {
+  return /(?:^|\n)[\ufeff \t\r]*(?:<!--|#|\/\/)[ \t\r]*rye:signed:/.test(raw);
 }
 
 function countLines(b: Uint8Array): number {

@@ -20,7 +20,7 @@ import {
   readPython,
   readPythonPrefix,
   readStrict,
-  textOf,
+  textOf as anyTextOf,
   without,
 } from "./canon.js";
 import { parseDidKey } from "./didkey.js";
@@ -45,6 +45,12 @@ export const MAX_RECORD_MARKERS = 1024;
 export const MAX_LATER_BEGINNINGS = 64;
 export const MAX_WHY_BYTES = 4096;
 export const MAX_NOTE_BYTES = 2 ** 20;
+
+/** A text; one with a lone surrogate is none (§2). */
+function textOf(value: Json | null): string | null {
+  const text = anyTextOf(value);
+  return text !== null && /\p{Surrogate}/u.test(text) ? null : text;
+}
 
 const GENESIS = "threadseal.genesis";
 const ACTORS = "threadseal.actors";
@@ -227,36 +233,29 @@ function compareNumericNames(x: string, y: string): number {
 
 // ------------------------------------------------------------------------------------ steps
 
-interface Moment {
-  readonly seconds: number;
-  readonly fraction: string;
-}
+const MOMENT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})$/;
+const END_OF_9999 = 253_402_300_800n * 1_000_000n;
 
-const MOMENT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})$/;
-
-function parseMoment(text: string): Moment | null {
+/** Microseconds since 1970; null where the text is no moment (ledger.md §2). */
+function parseMoment(text: string): bigint | null {
   const p = MOMENT.exec(text);
   if (p === null) return null;
   const part = (i: number): number => Number(p[i]);
   const date = new Date(0);
   date.setUTCFullYear(part(1), part(2) - 1, part(3));
   if (date.getUTCMonth() !== part(2) - 1 || date.getUTCDate() !== part(3)) return null;
-  if (part(1) < 1 || part(4) > 23 || part(5) > 59 || part(6) > 59) return null;
+  if (part(4) > 23 || part(5) > 59 || part(6) > 59) return null;
   date.setUTCHours(part(4), part(5), part(6));
   const zone = p[8]!;
   let offset = 0;
-  if (zone !== "Z") {
+  if (zone !== "Z" && zone !== "z") {
     const hours = Number(zone.slice(1, 3));
     const minutes = Number(zone.slice(4, 6));
     if (hours > 23 || minutes > 59) return null;
     offset = (zone[0] === "-" ? -1 : 1) * (hours * 3600 + minutes * 60);
   }
-  return { seconds: date.getTime() / 1000 - offset, fraction: (p[7] ?? "").replace(/0+$/, "") };
-}
-
-function isEarlier(x: Moment, y: Moment): boolean {
-  if (x.seconds !== y.seconds) return x.seconds < y.seconds;
-  return x.fraction.padEnd(32, "0") < y.fraction.padEnd(32, "0");
+  const micros = BigInt(date.getTime() / 1000 - offset) * 1_000_000n + BigInt((p[7] ?? "").padEnd(6, "0").slice(0, 6));
+  return micros >= 0n && micros < END_OF_9999 ? micros : null;
 }
 
 interface OpenStep {
@@ -274,14 +273,14 @@ class Steps {
   private readonly open = new Map<string, OpenStep>();
   private readonly ended = new Set<string>();
   private keptBytes = 0;
-  private last: Moment | null = null;
+  private last: bigint | null = null;
 
   constructor(private readonly warn: Tell) {}
 
   time(record: RunRecord): void {
     const ended = memberOf(record.tree, "ended_at");
     const started = memberOf(record.tree, "started_at");
-    const read = (value: Json | null): Moment | null | undefined => {
+    const read = (value: Json | null): bigint | null | undefined => {
       if (value === null || value.kind === "null") return undefined;
       const text = textOf(value);
       return text === null ? null : parseMoment(text);
@@ -291,7 +290,7 @@ class Steps {
     if (end === null || start === null) this.warn("time_unreadable", record.place);
     const moment = end === undefined ? start : end;
     if (moment === undefined || moment === null) return;
-    if (this.last !== null && isEarlier(moment, this.last)) this.warn("time_backwards", record.place);
+    if (this.last !== null && moment < this.last) this.warn("time_backwards", record.place);
     this.last = moment;
   }
 
