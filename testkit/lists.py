@@ -57,8 +57,10 @@ def index(folder: pathlib.Path) -> list[Listed]:
 ANSWER = ["verdict", "codes", "trusted_until", "answer", "signers", "at", "size"]
 
 
-def keys(hexes: list[str], usage: str) -> list[dict]:
-    return [{"key": key, "usage": usage} for key in hexes]
+def keys(named: list[str], usage: str) -> list[dict]:
+    """Keys in hex, of this usage or of the one that is before a colon."""
+    pairs = [key.split(":") if ":" in key else [usage, key] for key in named]
+    return [{"key": key, "usage": of} for of, key in pairs]
 
 
 def toml(folder: str) -> dict:

@@ -682,6 +682,7 @@ class Judge {
   /** A marker was beyond the bounds. */
   private unresolved = false;
   private signedHeadFailed = false;
+  private signedHolds = false;
 
   constructor(
     private readonly b: Uint8Array,
@@ -699,6 +700,8 @@ class Judge {
     if (this.options.signedHead !== undefined && this.signedHead === null) {
       this.report.downgrade("malformed", "head_malformed", "error", null);
     }
+    const head = this.signedHead;
+    this.signedHolds = head !== null && (await verify(head.key, head.text, head.signature));
     for (const line of linesOf(this.b)) {
       for (const part of partsOf(this.b, line)) await this.part(part);
     }
@@ -971,7 +974,7 @@ class Judge {
       this.signatureDigest = tagged("threadseal/1 ledger signatures", [this.signatureDigest, number, text]);
     }
     const head = this.signedHead;
-    if (head === null || head.signatures === null || head.count !== BigInt(record.number + 1)) return;
+    if (head === null || !this.signedHolds || head.signatures === null || head.count !== BigInt(record.number + 1)) return;
     if (head.line !== record.digest || head.signatures === hex(this.signatureDigest)) return;
     this.signedWatch.signatures = false;
     this.error("tampered", "signatures_changed", record.place);
@@ -986,7 +989,7 @@ class Judge {
     const allCount = await this.judge();
     const heldByCaller = this.expectedHead();
     this.expectedLength();
-    const heldBySigned = await this.heldBySignedHead();
+    const heldBySigned = this.heldBySignedHead();
     const held = Math.max(heldByCaller, heldBySigned);
     this.protection(held + 1, allCount);
     const report = this.report;
@@ -1056,7 +1059,7 @@ class Judge {
   }
 
   /** The number of the last record that a signed head names which holds the ledger, or -1. */
-  private async heldBySignedHead(): Promise<number> {
+  private heldBySignedHead(): number {
     const head = this.signedHead;
     if (head === null) return -1;
     const tell = (verdict: "forged" | "foreign" | "truncated" | "tampered", code: string): number => {
@@ -1065,7 +1068,7 @@ class Judge {
       return -1;
     };
     if (!this.signedWatch.signatures) this.signedHeadFailed = true;
-    if (!(await verify(head.key, head.text, head.signature))) return tell("forged", "head_forged");
+    if (!this.signedHolds) return tell("forged", "head_forged");
     const counts = judgeSigners(this.report, [head.key], this.purpose(), this.options.trust);
     if (head.run !== this.run_ || head.record !== this.recordId()) return tell("foreign", "head_foreign");
     if (head.count > BigInt(this.count)) return tell("truncated", "head_ahead");

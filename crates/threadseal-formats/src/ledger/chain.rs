@@ -520,6 +520,7 @@ impl Verifier {
         let record = Some(run.record_id());
         for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
             met.meet(expected.head, record, here);
+            seen.broken |= *met == HeadMatch::Differs;
         }
         if let Some(head) = self.options.signed_head {
             seen.met_signed.meet(ExpectedHead::Head(head), record, here);

@@ -310,7 +310,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
         true => judgement.standing.counts(),
         false => head.holds && report.signer(&head.key, &judgement),
     };
-    vouched && fault.is_none()
+    vouched && fault.is_none() && !seen.signatures_changed
 }
 
 /// How many records, from the first, a head vouches for.
