@@ -166,14 +166,26 @@ impl Folder {
         expected: Expected,
         files: &[(&'static str, &str, &[u8])],
     ) {
-        let known = self.vectors.iter().any(|vector| vector.name == name);
-        assert!(!known, "two vectors have the name {name}");
         let mut named = Vec::new();
         for (role, ending, bytes) in files {
             let file = format!("{name}{ending}");
             self.contents.push((file.clone(), bytes.to_vec()));
             named.push((*role, file));
         }
+        self.add_named(kind, (name, rule), options, expected, named);
+    }
+
+    /// Adds a vector whose files are there already, or were added.
+    pub(crate) fn add_named(
+        &mut self,
+        kind: &'static str,
+        (name, rule): (&str, &str),
+        options: Options,
+        expected: Expected,
+        named: Vec<(&'static str, String)>,
+    ) {
+        let known = self.vectors.iter().any(|vector| vector.name == name);
+        assert!(!known, "two vectors have the name {name}");
         self.vectors.push(Vector {
             name: name.to_owned(),
             kind,
