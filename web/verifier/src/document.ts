@@ -403,10 +403,10 @@ class Judge {
   }
 
   async beside(file: Uint8Array): Promise<Report> {
-    const reading = this.readable();
-    if (reading !== null) {
-      const python = reading === "text" ? null : reading;
-      if (python !== null) this.threadOf(python.ok ? python.value : null);
+    if (this.b.length > MAX_DOCUMENT_BYTES) this.own("malformed", "too_large");
+    else {
+      const python = this.kind === "json" ? readPython(this.b) : null;
+      this.threadOf(python?.ok === true ? python.value : null);
       await this.natively([claimBeside(file)], () => tagged("threadseal/1 document beside", [this.b, file.subarray(0, file.length - SIGNATURE_CHARACTERS - 1)]), false);
       if (this.profile === "rye") this.counted = "none";
     }
@@ -491,7 +491,7 @@ class Judge {
   /** Step 2. */
   private async natively(claims: readonly Claim[], contentOf: (claim: Claim) => Uint8Array, inFile: boolean): Promise<void> {
     if (!inFile) this.counted = "native";
-    const strict = this.kind === "json" ? readStrict(this.b) : null;
+    const strict = inFile && this.kind === "json" ? readStrict(this.b) : null;
     const [only] = claims;
     if (only === undefined) return;
     if (strict !== null && !strict.ok) {

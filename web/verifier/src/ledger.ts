@@ -502,7 +502,6 @@ function actorId(actor: Json): string | null {
 }
 
 function genesisOf(tree: JsonObject): Genesis | null {
-  if (textOf(memberOf(tree, "status")) !== "completed" || textOf(memberOf(tree, "node_id")) !== GENESIS) return null;
   const payload = memberOf(memberOf(tree, "effect"), "payload");
   const get = (name: string): Json | null => memberOf(payload, name);
   if (textOf(get("format")) !== "threadseal-ledger/1" || digestOf(get("record")) === null) return null;
@@ -595,16 +594,20 @@ export function parseSignedHead(b: Uint8Array): SignedHead | null {
   if (run === null || key === null || !/^[0-9-]{10}T[0-9:]{8}Z$/.test(time) || parseMoment(time) === null) return null;
   for (const name of ["first", "last"]) {
     const moment = members.get(name);
-    if (moment !== undefined && parseMoment(moment) === null) return null;
+    if (moment !== undefined && (!PYTHON_MOMENT.test(moment) || parseMoment(moment) === null)) return null;
   }
   const signatures = members.get("signatures") ?? null;
   if (signatures !== null && !DIGEST.test(signatures)) return null;
   const file = fileOf(members.get("file"));
   if (file === undefined) return null;
   const signature = noteSignature(signatureLine, origin, key);
-  if (signature === null) return null;
+  if (signature === null || record !== hex(tagged("threadseal/1 ledger run", [utf8(run)]))) return null;
+  if (BigInt(count) >= 1n << 64n) return null;
   return { record, count: BigInt(count), line: hex(digest), run, key, signatures, file, text: utf8(`${lines.join("\n")}\n`), signature };
 }
+
+/** The one spelling of a moment that Python writes. */
+const PYTHON_MOMENT = /^[^.]{19}(?:\.(?!000000)[0-9]{6})?\+00:00$/;
 
 function runOfNativeString(text: string): string | null {
   const reading = readStrict(utf8(text));
@@ -826,7 +829,7 @@ class Judge {
   private linked(record: RunRecord, nothing: boolean, prev: string | null, digest: string): void {
     if (nothing && !this.anyDigest) return;
     if (prev !== null && prev === this.prev) return;
-    const twin = prev === null ? undefined : this.recent.find((r) => r.prev === prev);
+    const twin = prev === null || !DIGEST.test(prev) ? undefined : this.recent.find((r) => r.prev === prev);
     if (record.number === 0 && prev !== null && DIGEST.test(prev)) {
       this.error("truncated", "predecessor_missing", record.place);
     } else if (nothing) this.error("tampered", "chain_restarted", record.place);
@@ -869,16 +872,17 @@ class Judge {
   }
 
   private genesis(record: RunRecord, tooLong: boolean): void {
+    const genesis = tooLong ? null : genesisOf(record.tree);
+    if (genesis === null) this.error("malformed", "genesis_bad", record.place);
     if (record.number > 0) {
+      if (genesis === null) return;
       const admitted = this.later.some((l) => l.record === record.number && l.hash === record.digest);
       if (admitted) this.warn("genesis_repeated", record.place);
       else this.error("tampered", "genesis_misplaced", record.place);
       return;
     }
     this.report.profile = "threadseal";
-    const genesis = tooLong ? null : genesisOf(record.tree);
-    if (genesis === null) this.error("malformed", "genesis_bad", record.place);
-    else this.name(genesis.actors, record);
+    if (genesis !== null) this.name(genesis.actors, record);
   }
 
   private name(actors: Actors, record: RunRecord): void {
@@ -919,7 +923,7 @@ class Judge {
     const value = memberOf(record.tree, "signature");
     this.signed.push(!isNothing(value));
     if (isNothing(value)) {
-      const asked = this.options.trust.pins.length > 0 && this.options.signedHead === undefined;
+      const asked = this.options.trust.pins.length > 0 && this.signedHead === null;
       if (this.actorsNamed || asked) this.error("tampered", "signature_missing", record.place);
       return null;
     }
@@ -1070,7 +1074,7 @@ class Judge {
     if (!this.signedWatch.signatures) this.signedHeadFailed = true;
     if (!this.signedHolds) return tell("forged", "head_forged");
     const counts = judgeSigners(this.report, [head.key], this.purpose(), this.options.trust);
-    if (head.run !== this.run_ || head.record !== this.recordId()) return tell("foreign", "head_foreign");
+    if (this.run_ !== null && head.run !== this.run_) return tell("foreign", "head_foreign");
     if (head.count > BigInt(this.count)) return tell("truncated", "head_ahead");
     if (this.signedWatch.at !== "met") return tell("tampered", "head_broken");
     if (!this.fileHolds(head)) return tell("tampered", "file_differs");
