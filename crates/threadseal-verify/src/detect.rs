@@ -34,7 +34,8 @@ use threadseal_formats::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal_formats::lineage::{
     CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
 };
-use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
+pub use threadseal_formats::scroll::container_of;
+use threadseal_formats::scroll::{Container, Place, Splitter, VERSION, has_marks_of_cbor};
 use threadseal_formats::transcript::{copy, observed_proof, rye, turn_proof};
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
@@ -65,17 +66,7 @@ const SCROLL_MARKS: [&[u8]; 3] = [
 /// How a canonical turn begins, and continues after its hash.
 const TURN_START: &[u8] = b"{\"hash\":\"sha256:";
 const AFTER_HASH: &[u8] = b"\",\"messages\":";
-/// The hash of a turn in deterministic CBOR.
-const CBOR_HASH: &[u8] = b"dhashxGsha256:";
-/// Members of a turn, as deterministic CBOR and as JSON spell them.
-const CBOR_MARKS: [&[u8]; 6] = [
-    b"ltimestamp_ns",
-    b"gversion",
-    b"hmessages",
-    b"fparams",
-    b"emodel",
-    CBOR_HASH,
-];
+/// Members of a turn, as JSON spells them.
 const JSON_MARKS: [&[u8]; 6] = [
     b"\"timestamp_ns\":",
     b"\"version\":",
@@ -448,7 +439,7 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let begins = matches!(first_byte(head), Some(b'[' | b'{' | 0xa0..=0xbb));
     let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
     let bare = head.starts_with(BYTE_ORDER_MARK);
-    if says_cbor(head) {
+    if has_marks_of_cbor(head) {
         return Some(Container::Sequence);
     }
     if begins_as_written(head) {
@@ -457,14 +448,6 @@ fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
     let marked = SCROLL_MARKS.iter().any(|mark| says(&mark))
         || JSON_MARKS.iter().filter(says).count() >= LEAST_MARKS;
     ((begins || named || bare) && marked).then(|| container_of(head))
-}
-
-/// Does it have marks of turns in CBOR, and bytes that no text has?
-fn says_cbor(head: &[u8]) -> bool {
-    let says = |mark: &&&[u8]| memmem::find(head, mark).is_some();
-    let is_map = matches!(first_byte(head), Some(0xa0..=0xbb));
-    let marked = || CBOR_MARKS.iter().filter(says).count() >= LEAST_MARKS;
-    ((is_map || is_binary(head)) && says(&&CBOR_HASH)) || (is_binary(head) && marked())
 }
 
 /// Is it the beginning of a canonical turn, with its hash first? Little may be left of a scroll that
@@ -482,31 +465,12 @@ fn begins_as_written(head: &[u8]) -> bool {
     digits.clone().all(is_hex) && rest.get(..length) == AFTER_HASH.get(..length)
 }
 
-/// Does it have a byte that no text has?
-fn is_binary(head: &[u8]) -> bool {
-    let is_control = |byte: &u8| byte.is_ascii_control() && !b"\t\n\r".contains(byte);
-    head.iter().any(is_control)
-}
-
 /// How turns would stand in this file.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn container(file: &RegularFile) -> Result<Container, VerifyError> {
     Ok(container_of(&probe(file, 0)?))
-}
-
-/// How turns would stand in a file that begins so (`spec/scroll.md` §7). One in CBOR stays a sequence
-/// where its first byte is another one.
-pub fn container_of(head: &[u8]) -> Container {
-    let is_blank = |byte: &u8| b" \t\n\r".contains(byte);
-    match head.iter().find(|byte| !is_blank(byte)) {
-        Some(b'{') => Container::Lines,
-        Some(b'[') => Container::Array,
-        Some(0xa0..=0xbf) => Container::Sequence,
-        _ if says_cbor(beginning(head)) => Container::Sequence,
-        _ => Container::Array,
-    }
 }
 
 /// The first byte that recognises a format; here a form feed is a blank, too.

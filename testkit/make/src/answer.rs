@@ -1,25 +1,18 @@
 //! The Rust implementation under the protocol of `testkit/PROTOCOL.md`: a question a line, an answer
 //! a line.
 
+mod records;
+mod tlog;
+
 use crate::Fallible;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, Write as _};
-use std::sync::Arc;
 use threadseal_core::encoding;
 use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::record::{ExpectedHead, ThreadId};
-use threadseal_core::report::{Expectation, FindingCode, Format, Profile, Report, Verdict};
-use threadseal_core::time::Timestamp;
-use threadseal_core::tlog::policy::Policy;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Expectation, FindingCode, Report};
 use threadseal_core::trust::{Pin, Pins, Trust, TrustName, TrustStore, TrustedKey};
-use threadseal_formats::document::{self, DocumentKind};
-use threadseal_formats::transcript::bodies::{Bodies, BodiesReader};
-use threadseal_formats::transcript::log::LogReader;
-use threadseal_formats::transcript::{
-    ScanOptions, VerifyOptions, observe, observed, observed_proof, rye, turn_proof,
-};
-use threadseal_formats::{ledger, scroll};
 
 /// A question.
 #[derive(Deserialize)]
@@ -39,6 +32,20 @@ struct Question {
     head: Option<String>,
     #[serde(default)]
     exact: bool,
+    #[serde(default)]
+    length: Option<u64>,
+    /// Nanoseconds since 1970, in decimal.
+    #[serde(default)]
+    oldest: Option<String>,
+    #[serde(default)]
+    strict_digits: bool,
+    #[serde(default)]
+    profile: Option<String>,
+    #[serde(default)]
+    item: Option<String>,
+    /// Verifier keys of C2SP signed-note.
+    #[serde(default)]
+    keys: Vec<String>,
     now: u64,
 }
 
@@ -68,7 +75,32 @@ struct Answer {
 #[serde(untagged)]
 enum Outcome {
     Judged(Judged),
+    Short(Short),
     Unsupported { unsupported: String },
+}
+
+/// What is answered about a part of a log, which has no report.
+#[derive(Debug, Default, Serialize)]
+struct Short {
+    answer: String,
+    /// The keys that signed a note.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signers: Option<Vec<String>>,
+    /// The time at which a policy is met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    /// The size that a witness cosigned last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<String>,
+}
+
+impl Short {
+    fn new(answer: &str) -> Self {
+        Self {
+            answer: answer.to_owned(),
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -106,8 +138,8 @@ pub fn answer_all() -> Fallible<()> {
 pub fn answer_line(line: &str) -> Fallible<String> {
     let question: Question = serde_json::from_str(line)?;
     let id = question.id;
-    let outcome = match question.judge() {
-        Ok(report) => Outcome::Judged(judged(&report)?),
+    let outcome = match question.outcome() {
+        Ok(outcome) => outcome,
         Err(error) => Outcome::Unsupported {
             unsupported: error.to_string(),
         },
@@ -129,109 +161,14 @@ fn judged(report: &Report) -> Fallible<Judged> {
 }
 
 impl Question {
-    fn judge(&self) -> Fallible<Report> {
-        let trust = self.trust()?;
-        let now = Timestamp::from_micros(self.now * 1_000_000)?;
-        let thread = self.thread.as_deref().map(ThreadId::parse).transpose()?;
-        let options = VerifyOptions {
-            trust: &trust,
-            now,
-            held_since: None,
-            thread: thread.as_ref(),
-        };
+    fn outcome(&self) -> Fallible<Outcome> {
         Ok(match self.kind.as_str() {
-            "native" => self.native(&options)?,
-            "observed" => self.observed(&options)?,
-            "turn_proof" => {
-                let policy = self.file("policy")?;
-                let policy = policy.as_deref().map(Policy::parse).transpose()?;
-                let proof = self.required("proof")?;
-                turn_proof::check_file_by(&proof, &options, policy.as_ref()).report
-            }
-            "observed_proof" => {
-                observed_proof::check_file(&self.required("proof")?, &options).report
-            }
-            "rye" => self.rye(&options)?,
-            "scroll" => {
-                let bytes = self.required("scroll")?;
-                let container = container(&bytes);
-                let chain = scroll::ChainOptions {
-                    expect: self.expect()?,
-                    pinned: self.pinned()?,
-                    ..Default::default()
-                };
-                let judging = scroll::Judging::new(&trust, now);
-                scroll::judge(&bytes, container, chain, &judging).report
-            }
-            "document" => {
-                let bytes = self.required("document")?;
-                let kind = DocumentKind::detect(&self.name, &bytes).ok_or("no document")?;
-                let mut options = document::Options::new(kind, &trust, now);
-                options.path = &self.name;
-                options.expect_thread = thread.as_ref();
-                options.expect_head = self.head()?;
-                document::verify(&bytes, &options)?.report
-            }
-            "ledger" => {
-                let chain = ledger::ChainOptions {
-                    expect: self.expect()?,
-                    all_signed: self.pins.len() == 1,
-                    ..Default::default()
-                };
-                let judging = ledger::Judging::new(&trust, now);
-                ledger::judge(&self.required("ledger")?, chain, &judging).report
-            }
-            other => return Err(format!("kind {other:?} is not known").into()),
+            "note" => Outcome::Short(self.note()?),
+            "checkpoint" => Outcome::Short(self.checkpoint()?),
+            "inclusion" => Outcome::Short(self.inclusion()?),
+            "consistency" => Outcome::Short(self.consistency()?),
+            _ => Outcome::Judged(judged(&self.report()?)?),
         })
-    }
-
-    fn native(&self, options: &VerifyOptions<'_>) -> Fallible<Report> {
-        let bodies = self.file("bodies")?.map_or_else(Bodies::absent, |bytes| {
-            let mut reader = BodiesReader::new();
-            reader.push(&bytes);
-            reader.finish()
-        });
-        let scan = ScanOptions {
-            every_signature: false,
-            expect: self.expect()?,
-            bodies: Some(Arc::new(bodies)),
-        };
-        let record = self.required("record")?;
-        let outcome = threadseal_formats::transcript::verify(&record, &scan, options);
-        Ok(outcome.report)
-    }
-
-    fn observed(&self, options: &VerifyOptions<'_>) -> Fallible<Report> {
-        let seals = match observed::parse(&self.required("seals")?) {
-            Ok(seals) => seals,
-            Err(finding) => {
-                let mut report = Report::begin(Format::Log, Profile::Observed);
-                report.downgrade(Verdict::Malformed, finding);
-                return Ok(report);
-            }
-        };
-        let mut reader = LogReader::new(Some(&seals), false);
-        reader.push(&self.required("log")?);
-        let log = reader.finish();
-        Ok(observe::report(&seals, &log, &self.expect()?, options))
-    }
-
-    fn rye(&self, options: &VerifyOptions<'_>) -> Fallible<Report> {
-        let bytes = self.required("record")?;
-        let mut rye = rye::Options {
-            thread: options.thread,
-            expect: self.expect()?,
-            ..rye::Options::new(options.trust, options.now)
-        };
-        loop {
-            let mut verifier = rye::Verifier::new(rye.clone());
-            verifier.push(&bytes);
-            let outcome = verifier.finish();
-            if !outcome.look_closer || rye.every_signature {
-                return Ok(outcome.report);
-            }
-            rye.every_signature = true;
-        }
     }
 
     fn file(&self, role: &str) -> Fallible<Option<Vec<u8>>> {
@@ -276,14 +213,5 @@ impl Question {
         let head = self.head()?;
         let expect = head.map(|head| Expectation::given(head, self.exact));
         Ok(expect.into_iter().collect())
-    }
-}
-
-/// As `spec/report.md` recognises it by the first byte.
-fn container(bytes: &[u8]) -> scroll::Container {
-    match bytes.trim_ascii_start().first() {
-        Some(b'{') => scroll::Container::Lines,
-        Some(0xa0..=0xbf) => scroll::Container::Sequence,
-        _ => scroll::Container::Array,
     }
 }

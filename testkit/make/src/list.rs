@@ -27,12 +27,35 @@ pub(crate) struct Vector {
     /// What differs from the trust and the options of the folder.
     #[serde(skip_serializing_if = "Options::is_default")]
     pub(crate) options: Options,
-    pub(crate) verdict: &'static str,
-    /// The codes of all findings, sorted, each once.
-    pub(crate) codes: Vec<&'static str>,
-    pub(crate) trusted_until: Option<Trusted>,
+    #[serde(flatten)]
+    pub(crate) expected: Expected,
     /// The rule that it shows.
     pub(crate) rule: String,
+}
+
+/// The members of an answer.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Expected {
+    Report {
+        verdict: &'static str,
+        /// The codes of all findings, sorted, each once.
+        codes: Vec<&'static str>,
+        trusted_until: Option<Trusted>,
+    },
+    Short(Short),
+}
+
+/// The answer about a part of a log.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Short {
+    pub(crate) answer: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) signers: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) size: Option<String>,
 }
 
 /// The options of a question; absent members are those of the folder.
@@ -56,6 +79,24 @@ pub(crate) struct Options {
     /// The usage of `trust`, where it is another than the folder's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<&'static str>,
+    /// The name of a document or a ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The number of turns or records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) length: Option<u64>,
+    /// Nanoseconds since 1970, in decimal: the oldest moment of a signed turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) oldest: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) strict_digits: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) item: Option<&'static str>,
+    /// Verifier keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) keys: Vec<String>,
 }
 
 impl Options {
@@ -105,25 +146,52 @@ impl Folder {
             trusted_until,
             rule,
         } = vector;
-        let known = self.vectors.iter().any(|vector| vector.name == name);
-        assert!(!known, "two vectors have the name {name}");
         let mut sorted = codes.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
+        let expected = Expected::Report {
+            verdict,
+            codes: sorted,
+            trusted_until,
+        };
+        self.add_expected(kind, (name, rule), options, expected, files);
+    }
+
+    /// Adds a vector with any answer.
+    pub(crate) fn add_expected(
+        &mut self,
+        kind: &'static str,
+        (name, rule): (&str, &str),
+        options: Options,
+        expected: Expected,
+        files: &[(&'static str, &str, &[u8])],
+    ) {
         let mut named = Vec::new();
         for (role, ending, bytes) in files {
             let file = format!("{name}{ending}");
             self.contents.push((file.clone(), bytes.to_vec()));
             named.push((*role, file));
         }
+        self.add_named(kind, (name, rule), options, expected, named);
+    }
+
+    /// Adds a vector whose files are there already, or were added.
+    pub(crate) fn add_named(
+        &mut self,
+        kind: &'static str,
+        (name, rule): (&str, &str),
+        options: Options,
+        expected: Expected,
+        named: Vec<(&'static str, String)>,
+    ) {
+        let known = self.vectors.iter().any(|vector| vector.name == name);
+        assert!(!known, "two vectors have the name {name}");
         self.vectors.push(Vector {
             name: name.to_owned(),
             kind,
             files: named,
             options,
-            verdict,
-            codes: sorted,
-            trusted_until,
+            expected,
             rule: rule.to_owned(),
         });
     }

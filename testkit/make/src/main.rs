@@ -1,7 +1,7 @@
 //! Makes the odd records of the testkit, and answers questions about records by the rules of `spec/`.
 //!
 //! ```text
-//! threadseal-vectors make FOLDER     writes native/, observed/, proofs/ with their index.json
+//! threadseal-vectors make FOLDER     writes each folder with an index.json anew
 //! threadseal-vectors answer          the protocol of testkit/PROTOCOL.md
 //! ```
 
@@ -11,13 +11,18 @@
     reason = "a vector that cannot be made is a fault of this program"
 )]
 
+mod documents;
 mod forge;
+mod ledgers;
 mod list;
+mod logs;
 mod native;
 mod observed;
 mod observed_forge;
 mod proof_forge;
 mod proofs;
+mod scrolls;
+mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,6 +52,10 @@ fn make(folder: &Path) -> Fallible<()> {
         ("native", native::vectors()),
         ("observed", observed::vectors()),
         ("proofs", proofs::vectors()),
+        ("scroll/rules", scrolls::vectors()),
+        ("ledger/rules", ledgers::vectors()),
+        ("documents/rules", documents::vectors()),
+        ("tlog/rules", logs::vectors()),
     ] {
         vectors.write(&folder.join(name))?;
         println!("{name}: {} vectors", vectors.len());

@@ -15,6 +15,7 @@ import {
   without,
 } from "./canon.js";
 import { isPublicKey, pem, ryeFingerprint, verify } from "./ed25519.js";
+import { parseHead } from "./heads.js";
 import { isPythonSpace } from "./pytext.js";
 import { Report, type Severity, type Verdict, isEvidence } from "./report.js";
 import { sha256, tagged } from "./sha256.js";
@@ -380,6 +381,8 @@ class Judge {
   private readonly profile: Profile;
   private seal: GoodSeal | null = null;
   private gaps = false;
+  /** A finding of exit 1 of steps 1, 5 or 7: of the file, whatever signs it. */
+  private ownEvidence = false;
   private thread: string | null = null;
   private counted: "native" | "rye" | "none" = "none";
 
@@ -400,10 +403,10 @@ class Judge {
   }
 
   async beside(file: Uint8Array): Promise<Report> {
-    const reading = this.readable();
-    if (reading !== null) {
-      const python = reading === "text" ? null : reading;
-      if (python !== null) this.threadOf(python.ok ? python.value : null);
+    if (this.b.length > MAX_DOCUMENT_BYTES) this.own("malformed", "too_large");
+    else {
+      const python = this.kind === "json" ? readPython(this.b) : null;
+      this.threadOf(python?.ok === true ? python.value : null);
       await this.natively([claimBeside(file)], () => tagged("threadseal/1 document beside", [this.b, file.subarray(0, file.length - SIGNATURE_CHARACTERS - 1)]), false);
       if (this.profile === "rye") this.counted = "none";
     }
@@ -414,20 +417,25 @@ class Judge {
     this.report.downgrade(verdict, code, "error");
   }
 
+  private own(verdict: Verdict, code: string): void {
+    this.error(verdict, code);
+    this.ownEvidence = true;
+  }
+
   /** Step 1: the reading of JSON, `text`, or null where nothing can be read. */
   private readable(): Reading | "text" | null {
     if (this.b.length > MAX_DOCUMENT_BYTES) {
-      this.error("malformed", "too_large");
+      this.own("malformed", "too_large");
       return null;
     }
     if (this.kind !== "json") {
       if (parseUtf8(this.b) !== null) return "text";
-      this.error("malformed", "not_utf8");
+      this.own("malformed", "not_utf8");
       return null;
     }
     const reading = readPython(this.b);
     if (reading.ok) return reading;
-    this.error("malformed", "not_json");
+    this.own("malformed", "not_json");
     return null;
   }
 
@@ -449,7 +457,8 @@ class Judge {
     const irregular = (kind: string): boolean => reading.irregular.some((i) => i.kind === kind);
     if (irregular("duplicate_key")) {
       const claimed = claims.length > 0 || rye.present;
-      this.report.downgrade(claimed ? "tampered" : null, "duplicate_key", claimed ? "error" : "warning");
+      if (claimed) this.own("tampered", "duplicate_key");
+      else this.report.downgrade(null, "duplicate_key", "warning");
     }
     if (irregular("non_finite") || irregular("lone_surrogate")) this.report.downgrade(null, "nonstandard_json", "warning");
     if (textOf(memberOf(tree, "_signature")) === "") this.report.downgrade(null, "signature_empty", "warning");
@@ -464,7 +473,7 @@ class Judge {
     const rye: RyeState =
       header === null ? NO_RYE : { present: true, check: (self) => self.ryeText(raw, text, header, claims.length > 0) };
     await this.both(claims, rye);
-    if (claims.length === 0 && header === null && looksSigned(text)) {
+    if (claims.length === 0 && header === null && looksSigned(raw)) {
       this.report.downgrade(null, "header_not_read", "warning");
     }
     if (this.kind === "toml") this.keyFile(text, header, claims.length > 0);
@@ -482,7 +491,7 @@ class Judge {
   /** Step 2. */
   private async natively(claims: readonly Claim[], contentOf: (claim: Claim) => Uint8Array, inFile: boolean): Promise<void> {
     if (!inFile) this.counted = "native";
-    const strict = this.kind === "json" ? readStrict(this.b) : null;
+    const strict = inFile && this.kind === "json" ? readStrict(this.b) : null;
     const [only] = claims;
     if (only === undefined) return;
     if (strict !== null && !strict.ok) {
@@ -533,7 +542,11 @@ class Judge {
     }
     const matters = this.counted === "rye";
     const signature = ryeSignature(fields.signature);
-    if (signature === null) this.error("forged", "signature_encoding");
+    if (signature === null) {
+      this.error("forged", "signature_encoding");
+      this.report.signers.push({ key: fields.fingerprint, did: null, name: null, status: "rejected" });
+      return;
+    }
     const keys = knownKeys(this.options.trust).filter((key) => ryeFingerprint(key) === fields.fingerprint);
     if (keys.length === 0) {
       const standing = this.options.trust.pins.length > 0 ? "not_pinned" : "unknown";
@@ -543,7 +556,6 @@ class Judge {
       this.tellStanding(standing, matters);
       return;
     }
-    if (signature === null) return;
     for (const key of keys) {
       if (!(await verify(key, utf8(fields.hash), signature))) continue;
       this.signer(key, "rye", matters);
@@ -585,13 +597,15 @@ class Judge {
     const holds = hashOf(text, part) === fields.hash;
     if (!holds) this.error("tampered", "content_modified");
     const rest = text.slice(header.at + fields.length, header.end);
-    if (rest !== commentOf(this.kind).end) this.error("tampered", "header_junk");
-    if (this.secondHeader(text, header, part)) this.error("tampered", "second_header");
+    const end = commentOf(this.kind).end;
+    if (rest !== end || text[header.end] !== "\n") this.error("tampered", "header_junk");
+    if (part !== null && this.secondHeader(text, header, part)) this.error("tampered", "second_header");
     if (!claimed && isSuffixClaim(fields)) this.error("tampered", "newlines_changed");
     await this.fields(fields);
+    if (part === null) return;
     if (isUncovered(text, header, part)) this.gap("partial", "uncovered", "warning");
     const script = this.kind === "python" || this.kind === "shell" || this.kind === "javascript";
-    if (script && !/^#!\//m.test(text.slice(0, part === null ? 0 : part.from))) {
+    if (script && !text.startsWith("#!/")) {
       this.gap("partial", "shebang_uncovered", "warning");
     }
     if (holds && raw !== text && hashOf(raw, hashedPart(raw, this.kind, item)) !== fields.hash) {
@@ -606,9 +620,9 @@ class Judge {
     return directivePart(text) === null ? "knowledge" : "directive";
   }
 
-  private secondHeader(text: string, header: Header, part: Range | null): boolean {
+  private secondHeader(text: string, header: Header, part: Range): boolean {
     for (let from = 0; from < text.length; ) {
-      const inside = part !== null && from >= part.from && from < part.to;
+      const inside = from >= part.from && from < part.to;
       if (from !== header.from && !inside && headerAt(text, from, this.kind) !== null) return true;
       const lf = text.indexOf("\n", from);
       if (lf < 0) break;
@@ -622,16 +636,16 @@ class Judge {
   private keyFile(text: string, header: Header | null, claimed: boolean): void {
     if (this.b.length > MAX_KEY_FILE_BYTES) return;
     const toml = parseToml(text);
-    const fingerprint = toml.get("fingerprint");
-    const pemText = toml.get("public_key.pem");
+    const fingerprint = toml?.("fingerprint");
+    const pemText = toml?.("public_key", "pem");
     if (fingerprint === undefined || pemText === undefined) return;
     const key = keyOfPem(pemText);
     const own = key === null ? null : ryeFingerprint(key);
     const stem = /(?:^|[./])([0-9a-f]{16})\.toml$/i.exec(this.options.name ?? "")?.[1];
-    if (fingerprint !== own || (stem !== undefined && stem !== own)) this.error("forged", "fingerprint_mismatch");
+    if (fingerprint !== own || (stem !== undefined && stem !== own)) this.own("forged", "fingerprint_mismatch");
     const byItself = header === null || header.fields.fingerprint === own;
     const inTrust = key !== null && knownKeys(this.options.trust).some((known) => hex(known) === hex(key));
-    if (byItself && !inTrust && !claimed) this.error("forged", "key_vouches_for_itself");
+    if (byItself && !inTrust && !claimed) this.own("forged", "key_vouches_for_itself");
   }
 
   // ---------------------------------------------------------------------------- steps 6, 8 and 9
@@ -639,7 +653,7 @@ class Judge {
   private finish(): Report {
     const report = this.report;
     report.profile = this.counted;
-    if (this.counted === "none" && !isEvidence(report.verdict)) report.downgrade("unsigned", "unsigned", "note");
+    if (this.counted === "none" && !this.ownEvidence) report.downgrade("unsigned", "unsigned", "note");
     const passed = this.head();
     this.expectedThread();
     if (this.counted === "native" && this.seal !== null) {
@@ -680,18 +694,14 @@ class Judge {
       return false;
     };
     if (this.seal === null) return tell("tampered", "seal_gone");
-    const [record, seq, size, content, ...more] = text.split(":");
-    if (record === undefined || seq === undefined) {
-      return text === this.seal.content || tell("foreign", "other_head");
-    }
-    if (size === undefined || content === undefined || more.length > 0 || !/^[0-9]+$/.test(seq)) {
-      throw new Error("the expected head is none");
-    }
+    const head = parseHead(text);
+    if (head === null) throw new Error("the expected head is none");
+    if (head.kind === "digest") return head.line === this.seal.content || tell("foreign", "other_head");
     const { seal } = this.seal;
-    if (record !== seal.record) return tell("foreign", "other_record");
-    if (seal.seq < BigInt(seq)) return tell("rolled_back", "older_than_head");
+    if (head.record !== seal.record) return tell("foreign", "other_record");
+    if (seal.seq < head.seq) return tell("rolled_back", "older_than_head");
     const same = text === headText(this.seal);
-    if (seal.seq === BigInt(seq) && !same) return tell("forked", "other_than_head");
+    if (seal.seq === head.seq && !same) return tell("forked", "other_than_head");
     if (this.options.exact === true && !same) return tell("open", "head_not_last");
     return true;
   }
@@ -747,9 +757,9 @@ function isUncovered(text: string, header: Header, part: Range | null): boolean 
   return false;
 }
 
-/** A line that looks like a Rye header: of any comment, also behind a byte order mark or blanks. */
-function looksSigned(text: string): boolean {
-  return /^[\ufeff \t]*(?:<!-- ?|# ?|\/\/ ?)(?:rye|kiwi-mcp):(?:signed|validated):/m.test(text);
+/** A line that looks like a Rye header (documents.md §8.1, step 5). */
+function looksSigned(raw: string): boolean {
+  return /(?:^|\n)[\ufeff \t\r]*(?:<!--|#|\/\/)[ \t\r]*rye:signed:/.test(raw);
 }
 
 function countLines(b: Uint8Array): number {

@@ -53,6 +53,7 @@ export class HeadWatch {
 
   /** Compares one candidate, `record` being that of the file; true where it contradicts the head. */
   see(record: string | null, at: HeadCandidate): boolean {
+    if (record === null) return false;
     if (this.head.kind === "digest") {
       if (at.line === this.head.line) this.metAt = at.seq;
       return false;

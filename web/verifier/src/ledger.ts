@@ -20,7 +20,7 @@ import {
   readPython,
   readPythonPrefix,
   readStrict,
-  textOf,
+  textOf as anyTextOf,
   without,
 } from "./canon.js";
 import { parseDidKey } from "./didkey.js";
@@ -45,6 +45,12 @@ export const MAX_RECORD_MARKERS = 1024;
 export const MAX_LATER_BEGINNINGS = 64;
 export const MAX_WHY_BYTES = 4096;
 export const MAX_NOTE_BYTES = 2 ** 20;
+
+/** A text; one with a lone surrogate is none (§2). */
+function textOf(value: Json | null): string | null {
+  const text = anyTextOf(value);
+  return text !== null && /\p{Surrogate}/u.test(text) ? null : text;
+}
 
 const GENESIS = "threadseal.genesis";
 const ACTORS = "threadseal.actors";
@@ -227,36 +233,29 @@ function compareNumericNames(x: string, y: string): number {
 
 // ------------------------------------------------------------------------------------ steps
 
-interface Moment {
-  readonly seconds: number;
-  readonly fraction: string;
-}
+const MOMENT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})$/;
+const END_OF_9999 = 253_402_300_800n * 1_000_000n;
 
-const MOMENT = /^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})$/;
-
-function parseMoment(text: string): Moment | null {
+/** Microseconds since 1970; null where the text is no moment (ledger.md §2). */
+function parseMoment(text: string): bigint | null {
   const p = MOMENT.exec(text);
   if (p === null) return null;
   const part = (i: number): number => Number(p[i]);
   const date = new Date(0);
   date.setUTCFullYear(part(1), part(2) - 1, part(3));
   if (date.getUTCMonth() !== part(2) - 1 || date.getUTCDate() !== part(3)) return null;
-  if (part(1) < 1 || part(4) > 23 || part(5) > 59 || part(6) > 59) return null;
+  if (part(4) > 23 || part(5) > 59 || part(6) > 59) return null;
   date.setUTCHours(part(4), part(5), part(6));
   const zone = p[8]!;
   let offset = 0;
-  if (zone !== "Z") {
+  if (zone !== "Z" && zone !== "z") {
     const hours = Number(zone.slice(1, 3));
     const minutes = Number(zone.slice(4, 6));
     if (hours > 23 || minutes > 59) return null;
     offset = (zone[0] === "-" ? -1 : 1) * (hours * 3600 + minutes * 60);
   }
-  return { seconds: date.getTime() / 1000 - offset, fraction: (p[7] ?? "").replace(/0+$/, "") };
-}
-
-function isEarlier(x: Moment, y: Moment): boolean {
-  if (x.seconds !== y.seconds) return x.seconds < y.seconds;
-  return x.fraction.padEnd(32, "0") < y.fraction.padEnd(32, "0");
+  const micros = BigInt(date.getTime() / 1000 - offset) * 1_000_000n + BigInt((p[7] ?? "").padEnd(6, "0").slice(0, 6));
+  return micros >= 0n && micros < END_OF_9999 ? micros : null;
 }
 
 interface OpenStep {
@@ -274,14 +273,14 @@ class Steps {
   private readonly open = new Map<string, OpenStep>();
   private readonly ended = new Set<string>();
   private keptBytes = 0;
-  private last: Moment | null = null;
+  private last: bigint | null = null;
 
   constructor(private readonly warn: Tell) {}
 
   time(record: RunRecord): void {
     const ended = memberOf(record.tree, "ended_at");
     const started = memberOf(record.tree, "started_at");
-    const read = (value: Json | null): Moment | null | undefined => {
+    const read = (value: Json | null): bigint | null | undefined => {
       if (value === null || value.kind === "null") return undefined;
       const text = textOf(value);
       return text === null ? null : parseMoment(text);
@@ -291,14 +290,14 @@ class Steps {
     if (end === null || start === null) this.warn("time_unreadable", record.place);
     const moment = end === undefined ? start : end;
     if (moment === undefined || moment === null) return;
-    if (this.last !== null && isEarlier(moment, this.last)) this.warn("time_backwards", record.place);
+    if (this.last !== null && moment < this.last) this.warn("time_backwards", record.place);
     this.last = moment;
   }
 
   step(record: RunRecord): void {
     const id = textOf(memberOf(record.tree, "step_id"));
     const status = textOf(memberOf(record.tree, "status"));
-    if (id === null || status === null) return;
+    if (id === null || status === null || !STATUSES.includes(status)) return;
     if (status === "started") this.begin(id, record);
     else this.end(id, record);
   }
@@ -319,14 +318,16 @@ class Steps {
 
   private end(id: string, record: RunRecord): void {
     const step = this.open.get(id);
-    if (step !== undefined) {
-      if (step.kept) this.keptBytes -= step.size;
-      this.open.delete(id);
-      this.ended.add(id);
-      const oldest = this.ended.values().next();
-      if (this.ended.size > MAX_RECENT_STEPS && oldest.done !== true) this.ended.delete(oldest.value);
-    } else if (this.ended.has(id)) this.warn("step_ended_twice", record.place);
-    else if (!isAlone(record.tree)) this.warn("step_unstarted", record.place);
+    if (step === undefined && this.ended.has(id)) {
+      this.warn("step_ended_twice", record.place);
+      return;
+    }
+    if (step === undefined && !isAlone(record.tree)) this.warn("step_unstarted", record.place);
+    if (step?.kept === true) this.keptBytes -= step.size;
+    this.open.delete(id);
+    this.ended.add(id);
+    const oldest = this.ended.values().next();
+    if (this.ended.size > MAX_RECENT_STEPS && oldest.done !== true) this.ended.delete(oldest.value);
   }
 
   finish(): void {
@@ -340,6 +341,8 @@ class Steps {
     return this.open.get(id) ?? null;
   }
 }
+
+const STATUSES = ["started", "completed", "waiting", "failed", "cancelled"];
 
 function effectType(tree: JsonObject): string | null {
   return textOf(memberOf(memberOf(tree, "effect"), "type"));
@@ -453,8 +456,8 @@ function anyNumber(value: Json, holds: (text: string) => boolean): boolean {
 }
 
 function isInexact(text: string): boolean {
-  if (isInteger(text) || !Number.isFinite(Number(text))) return false;
-  return decimalValue(text) !== decimalValue(pythonNumber(text));
+  if (isInteger(text) || !/[0-9]/.test(text)) return false;
+  return !Number.isFinite(Number(text)) || decimalValue(text) !== decimalValue(pythonNumber(text));
 }
 
 // ------------------------------------------------------------------------------------ declarations
@@ -499,7 +502,6 @@ function actorId(actor: Json): string | null {
 }
 
 function genesisOf(tree: JsonObject): Genesis | null {
-  if (textOf(memberOf(tree, "status")) !== "completed" || textOf(memberOf(tree, "node_id")) !== GENESIS) return null;
   const payload = memberOf(memberOf(tree, "effect"), "payload");
   const get = (name: string): Json | null => memberOf(payload, name);
   if (textOf(get("format")) !== "threadseal-ledger/1" || digestOf(get("record")) === null) return null;
@@ -592,16 +594,20 @@ export function parseSignedHead(b: Uint8Array): SignedHead | null {
   if (run === null || key === null || !/^[0-9-]{10}T[0-9:]{8}Z$/.test(time) || parseMoment(time) === null) return null;
   for (const name of ["first", "last"]) {
     const moment = members.get(name);
-    if (moment !== undefined && parseMoment(moment) === null) return null;
+    if (moment !== undefined && (!PYTHON_MOMENT.test(moment) || parseMoment(moment) === null)) return null;
   }
   const signatures = members.get("signatures") ?? null;
   if (signatures !== null && !DIGEST.test(signatures)) return null;
   const file = fileOf(members.get("file"));
   if (file === undefined) return null;
   const signature = noteSignature(signatureLine, origin, key);
-  if (signature === null) return null;
+  if (signature === null || record !== hex(tagged("threadseal/1 ledger run", [utf8(run)]))) return null;
+  if (BigInt(count) >= 1n << 64n) return null;
   return { record, count: BigInt(count), line: hex(digest), run, key, signatures, file, text: utf8(`${lines.join("\n")}\n`), signature };
 }
+
+/** The one spelling of a moment that Python writes. */
+const PYTHON_MOMENT = /^[^.]{19}(?:\.(?!000000)[0-9]{6})?\+00:00$/;
 
 function runOfNativeString(text: string): string | null {
   const reading = readStrict(utf8(text));
@@ -660,9 +666,11 @@ class Judge {
   private readonly places: Last[] = [];
   private readonly signed: boolean[] = [];
   private readonly hashed: boolean[] = [];
+  /** The first `record_unchained` behind the last record with a digest, or -1. */
+  private unchainedFrom = -1;
   private recent: Link[] = [];
-  private skippedPart: (Part & { kind: "skipped" }) | null = null;
-  private skippedTold = false;
+  /** Parts that are no record, and that no record follows so far. */
+  private skippedParts: (Part & { kind: "skipped" })[] = [];
   private count = 0;
   private run_: string | null = null;
   private prev: string | null = null;
@@ -677,6 +685,7 @@ class Judge {
   /** A marker was beyond the bounds. */
   private unresolved = false;
   private signedHeadFailed = false;
+  private signedHolds = false;
 
   constructor(
     private readonly b: Uint8Array,
@@ -694,6 +703,8 @@ class Judge {
     if (this.options.signedHead !== undefined && this.signedHead === null) {
       this.report.downgrade("malformed", "head_malformed", "error", null);
     }
+    const head = this.signedHead;
+    this.signedHolds = head !== null && (await verify(head.key, head.text, head.signature));
     for (const line of linesOf(this.b)) {
       for (const part of partsOf(this.b, line)) await this.part(part);
     }
@@ -703,14 +714,13 @@ class Judge {
 
   private async part(part: Part): Promise<void> {
     if (part.kind === "skipped") {
-      this.skippedPart ??= part;
+      this.skippedParts.push(part);
       return;
     }
-    if (this.skippedPart !== null && !this.skippedTold) {
-      this.skippedTold = true;
-      const { line, from, to } = this.skippedPart;
+    for (const { line, from, to } of this.skippedParts) {
       this.error("tampered", "line_skipped", { line, bytes: [from, to], turn: null });
     }
+    this.skippedParts = [];
     await this.record(part);
     this.count += 1;
   }
@@ -735,6 +745,7 @@ class Judge {
     if (part.many) this.warn("line_of_many", place);
     this.places.push({ place, number: this.count });
     this.hashed.push(record.digest !== null);
+    if (record.digest !== null) this.unchainedFrom = -1;
     this.runOf(record);
     this.value(record);
     this.step(record);
@@ -763,7 +774,7 @@ class Judge {
     if (irregular("non_finite")) this.warn("number_not_finite", record.place);
     if (irregular("lone_surrogate")) this.warn("lone_surrogate", record.place);
     const odd = ["step_id", "status", "started_at"].some((name) => textOf(memberOf(record.tree, name)) === null);
-    if (odd) this.warn("record_odd", record.place);
+    if (odd || !STATUSES.includes(textOf(memberOf(record.tree, "status")) ?? "")) this.warn("record_odd", record.place);
   }
 
   /** Step 3. */
@@ -801,7 +812,10 @@ class Judge {
       this.link(record, record.digest);
     } else if (!isNothing(record.recordHash)) this.error("tampered", "hash_wrong", record.place);
     else if (!isNothing(record.prevHash)) this.error("tampered", "hash_missing", record.place);
-    else this.report.downgrade("unsigned", "record_unchained", "warning", record.place);
+    else {
+      this.report.downgrade("unsigned", "record_unchained", "warning", record.place);
+      if (this.unchainedFrom < 0) this.unchainedFrom = this.count;
+    }
   }
 
   private link(record: RunRecord, digest: string): void {
@@ -815,7 +829,7 @@ class Judge {
   private linked(record: RunRecord, nothing: boolean, prev: string | null, digest: string): void {
     if (nothing && !this.anyDigest) return;
     if (prev !== null && prev === this.prev) return;
-    const twin = prev === null ? undefined : this.recent.find((r) => r.prev === prev);
+    const twin = prev === null || !DIGEST.test(prev) ? undefined : this.recent.find((r) => r.prev === prev);
     if (record.number === 0 && prev !== null && DIGEST.test(prev)) {
       this.error("truncated", "predecessor_missing", record.place);
     } else if (nothing) this.error("tampered", "chain_restarted", record.place);
@@ -858,16 +872,17 @@ class Judge {
   }
 
   private genesis(record: RunRecord, tooLong: boolean): void {
+    const genesis = tooLong ? null : genesisOf(record.tree);
+    if (genesis === null) this.error("malformed", "genesis_bad", record.place);
     if (record.number > 0) {
+      if (genesis === null) return;
       const admitted = this.later.some((l) => l.record === record.number && l.hash === record.digest);
       if (admitted) this.warn("genesis_repeated", record.place);
       else this.error("tampered", "genesis_misplaced", record.place);
       return;
     }
     this.report.profile = "threadseal";
-    const genesis = tooLong ? null : genesisOf(record.tree);
-    if (genesis === null) this.error("malformed", "genesis_bad", record.place);
-    else this.name(genesis.actors, record);
+    if (genesis !== null) this.name(genesis.actors, record);
   }
 
   private name(actors: Actors, record: RunRecord): void {
@@ -908,7 +923,7 @@ class Judge {
     const value = memberOf(record.tree, "signature");
     this.signed.push(!isNothing(value));
     if (isNothing(value)) {
-      const asked = this.options.trust.pins.length > 0 && this.options.signedHead === undefined;
+      const asked = this.options.trust.pins.length > 0 && this.signedHead === null;
       if (this.actorsNamed || asked) this.error("tampered", "signature_missing", record.place);
       return null;
     }
@@ -963,7 +978,7 @@ class Judge {
       this.signatureDigest = tagged("threadseal/1 ledger signatures", [this.signatureDigest, number, text]);
     }
     const head = this.signedHead;
-    if (head === null || head.signatures === null || head.count !== BigInt(record.number + 1)) return;
+    if (head === null || !this.signedHolds || head.signatures === null || head.count !== BigInt(record.number + 1)) return;
     if (head.line !== record.digest || head.signatures === hex(this.signatureDigest)) return;
     this.signedWatch.signatures = false;
     this.error("tampered", "signatures_changed", record.place);
@@ -978,7 +993,7 @@ class Judge {
     const allCount = await this.judge();
     const heldByCaller = this.expectedHead();
     this.expectedLength();
-    const heldBySigned = await this.heldBySignedHead();
+    const heldBySigned = this.heldBySignedHead();
     const held = Math.max(heldByCaller, heldBySigned);
     this.protection(held + 1, allCount);
     const report = this.report;
@@ -1012,13 +1027,12 @@ class Judge {
     if (this.artifact) report.check("artifacts", "skipped");
   }
 
-  /** A part that no record follows. */
+  /** Parts that no record follows. */
   private skippedAtEnd(): void {
-    const part = this.skippedPart;
-    if (part === null || this.skippedTold) return;
-    const code = part.ended ? "line_skipped" : "torn_tail";
     const verdict = this.count === 0 ? "malformed" : "unsigned_tail";
-    this.report.downgrade(verdict, code, "error", { line: part.line, bytes: [part.from, part.to], turn: null });
+    for (const { line, from, to, ended } of this.skippedParts) {
+      this.report.downgrade(verdict, ended ? "line_skipped" : "torn_tail", "error", { line, bytes: [from, to], turn: null });
+    }
   }
 
   private purpose(): Purpose {
@@ -1049,7 +1063,7 @@ class Judge {
   }
 
   /** The number of the last record that a signed head names which holds the ledger, or -1. */
-  private async heldBySignedHead(): Promise<number> {
+  private heldBySignedHead(): number {
     const head = this.signedHead;
     if (head === null) return -1;
     const tell = (verdict: "forged" | "foreign" | "truncated" | "tampered", code: string): number => {
@@ -1058,9 +1072,9 @@ class Judge {
       return -1;
     };
     if (!this.signedWatch.signatures) this.signedHeadFailed = true;
-    if (!(await verify(head.key, head.text, head.signature))) return tell("forged", "head_forged");
+    if (!this.signedHolds) return tell("forged", "head_forged");
     const counts = judgeSigners(this.report, [head.key], this.purpose(), this.options.trust);
-    if (head.run !== this.run_ || head.record !== this.recordId()) return tell("foreign", "head_foreign");
+    if (this.run_ !== null && head.run !== this.run_) return tell("foreign", "head_foreign");
     if (head.count > BigInt(this.count)) return tell("truncated", "head_ahead");
     if (this.signedWatch.at !== "met") return tell("tampered", "head_broken");
     if (!this.fileHolds(head)) return tell("tampered", "file_differs");
@@ -1080,13 +1094,12 @@ class Judge {
       this.report.downgrade("unsigned", "ledger_empty", "note", null);
       return;
     }
-    const lastHashed = this.hashed.lastIndexOf(true);
-    if (lastHashed < 0) {
+    if (!this.hashed.includes(true)) {
       this.report.verdict = worse(this.report.verdict, "unsigned");
       return;
     }
     const tail = (number: number): void => this.report.downgrade("unsigned_tail", "unsigned_tail", "warning", place(number));
-    if (lastHashed < this.count - 1) tail(lastHashed + 1);
+    if (this.unchainedFrom >= 0) tail(this.unchainedFrom);
     const lastSigned = this.signed.lastIndexOf(true);
     const covered = reached >= this.count;
     if (!covered && lastSigned >= 0 && !this.actorsNamed && this.options.trust.pins.length === 0) {

@@ -112,5 +112,6 @@ export async function verifyNote(bytes: Uint8Array, known: readonly NoteKey[]): 
     }
     if (!good) return { answer: "bad_signature" };
   }
-  return signers.length === 0 ? { answer: "no_known_signer" } : { answer: "verified", text: note.text, signers };
+  const inOrder = known.filter((one) => signers.includes(one));
+  return signers.length === 0 ? { answer: "no_known_signer" } : { answer: "verified", text: note.text, signers: inOrder };
 }

@@ -1,9 +1,9 @@
-// Checkpoints of logs, proofs of entries, and policies of witnesses (tlog.md), as far as proofs of turns
-// need them. Keys of ML-DSA-44 are not built in.
+// Checkpoints of logs, proofs of entries, policies, and what a witness answers (tlog.md). Keys of ML-DSA-44
+// are not built in.
 
 import { base64, concat, equal, hex, parseBase64, parseHex, parseUtf8, utf8 } from "./bytes.js";
 import { isPublicKey, verify } from "./ed25519.js";
-import { MAX_PROOF_HASHES, emptyRoot } from "./merkle.js";
+import { MAX_PROOF_HASHES, type TreeHead, checkConsistency, emptyRoot, leafHash, rootByInclusion } from "./merkle.js";
 import { type Note, type NoteLine, isKeyName, parseNote } from "./note.js";
 import { sha256 } from "./sha256.js";
 
@@ -13,6 +13,8 @@ export const MAX_POLICY_BYTES = 1 << 20;
 export const MAX_POLICY_LOGS = 256;
 export const MAX_POLICY_WITNESSES = 256;
 export const MAX_POLICY_GROUPS = 256;
+export const MAX_PROOF_EXTRA_BYTES = 1 << 20;
+export const MAX_WITNESS_BODY_BYTES = 256 * 1024;
 
 const MAX_I63 = (1n << 63n) - 1n;
 const PROOF_START = "c2sp.org/tlog-proof@v1";
@@ -33,6 +35,16 @@ export function parseLogNumber(text: string): bigint | null {
 
 /** Reads a note as a checkpoint, or null. */
 export function parseLogCheckpoint(bytes: Uint8Array): LogCheckpoint | null {
+  const read = parseWithAnyRoot(bytes);
+  return read === null || isImpossible(read) ? null : read;
+}
+
+/** An empty log with the root of another tree. */
+function isImpossible(one: LogCheckpoint): boolean {
+  return one.size === 0n && !equal(one.root, emptyRoot());
+}
+
+function parseWithAnyRoot(bytes: Uint8Array): LogCheckpoint | null {
   const note = parseNote(bytes);
   if (note === null) return null;
   const [origin, sizeText, rootText, ...extensions] = note.text.slice(0, -1).split("\n");
@@ -41,7 +53,7 @@ export function parseLogCheckpoint(bytes: Uint8Array): LogCheckpoint | null {
   const root = parseBase64(rootText ?? "");
   if (size === null || root === null || root.length !== 32) return null;
   if (extensions.length > MAX_CHECKPOINT_EXTENSIONS || extensions.includes("")) return null;
-  return size === 0n && !equal(root, emptyRoot()) ? null : { note, origin, size, root };
+  return { note, origin, size, root };
 }
 
 export interface EntryProof {
@@ -52,26 +64,107 @@ export interface EntryProof {
 
 /** Reads a tlog-proof without `extra` that repeats no signature line, or null. */
 export function parseEntryProof(bytes: Uint8Array): EntryProof | null {
-  const text = parseUtf8(bytes);
-  if (text === null || !text.startsWith(`${PROOF_START}\n`)) return null;
-  const end = text.indexOf("\n\n");
-  if (end < 0) return null;
-  const [, indexLine, ...hashLines] = text.slice(0, end).split("\n");
+  const proof = parseProofFile(bytes);
+  if (proof === null || proof.hasExtra) return null;
+  const lines = proof.checkpoint.note.lines.map((line) => `${line.name} ${hex(line.id)} ${hex(line.signature)}`);
+  return new Set(lines).size === lines.length ? proof : null;
+}
+
+/** "Proofs as files": the form. */
+function parseProofFile(bytes: Uint8Array): (EntryProof & { readonly hasExtra: boolean }) | null {
+  const cut = cutAtBlankLine(bytes);
+  if (cut === null) return null;
+  const [first, ...lines] = cut.lines;
+  if (first !== PROOF_START) return null;
+  const extra = lines[0]?.startsWith("extra ") === true ? parseBase64(lines.shift()!.slice(6)) : undefined;
+  if (extra === null || (extra?.length ?? 0) > MAX_PROOF_EXTRA_BYTES) return null;
+  const [indexLine, ...hashLines] = lines;
   if (indexLine === undefined || !indexLine.startsWith("index ")) return null;
   const index = parseLogNumber(indexLine.slice(6));
-  const hashes = hashLines.map(parseBase64);
-  if (index === null || hashes.length > MAX_PROOF_HASHES) return null;
-  if (!hashes.every((hash): hash is Uint8Array => hash !== null && hash.length === 32)) return null;
-  const checkpoint = parseLogCheckpoint(utf8(text.slice(end + 2)));
-  if (checkpoint === null) return null;
-  const lines = checkpoint.note.lines.map((line) => `${line.name} ${hex(line.id)} ${hex(line.signature)}`);
-  return new Set(lines).size === lines.length ? { index, hashes, checkpoint } : null;
+  const hashes = hashesOf(hashLines);
+  const checkpoint = parseLogCheckpoint(cut.rest);
+  if (index === null || hashes === null || checkpoint === null) return null;
+  return { index, hashes, checkpoint, hasExtra: extra !== undefined };
+}
+
+/** The lines before the first blank line, and the bytes behind it; null without one. */
+function cutAtBlankLine(bytes: Uint8Array): { readonly lines: string[]; readonly rest: Uint8Array } | null {
+  const text = parseUtf8(bytes);
+  const end = text === null ? -1 : text.indexOf("\n\n");
+  return text === null || end < 0 ? null : { lines: text.slice(0, end).split("\n"), rest: utf8(text.slice(end + 2)) };
+}
+
+function hashesOf(lines: readonly string[]): Uint8Array[] | null {
+  if (lines.length > MAX_PROOF_HASHES) return null;
+  const hashes = lines.map(parseBase64);
+  return hashes.every((hash): hash is Uint8Array => hash !== null && hash.length === 32) ? hashes : null;
+}
+
+/** Steps 1 and 2 of "Proofs as files". */
+export function checkInclusionFile(bytes: Uint8Array, entry: Uint8Array): "proved" | "not_proved" | "malformed" {
+  const proof = parseProofFile(bytes);
+  if (proof === null) return "malformed";
+  const { root, size } = proof.checkpoint;
+  const found = rootByInclusion(leafHash(entry), proof.index, size, proof.hashes);
+  return found !== null && equal(found, root) ? "proved" : "not_proved";
+}
+
+// -------------------------------------------------------------------------------------- witnesses
+
+/** The tree that a witness cosigned last: size, LF, base64 of the root, LF; or null. */
+export function parseLastTree(bytes: Uint8Array): TreeHead | null {
+  const lines = parseUtf8(bytes)?.split("\n");
+  if (lines === undefined || lines.length !== 3 || lines[2] !== "") return null;
+  const size = parseLogNumber(lines[0]!);
+  const root = parseBase64(lines[1]!);
+  return size === null || root === null || root.length !== 32 ? null : { size, root };
+}
+
+export type WitnessAnswer = { readonly status: 200 | 400 | 403 | 404 | 422 } | { readonly status: 409; readonly size: bigint };
+
+/** "Asking a witness": the first check that fails. */
+export async function judgeRequest(body: Uint8Array, keys: readonly LogKey[], last: TreeHead | null): Promise<WitnessAnswer> {
+  const request = parseRequest(body);
+  if (request === null) return { status: 400 };
+  const { old, hashes, checkpoint } = request;
+  const ours = keys.filter((key) => key.type === LOG_TYPE && key.name === checkpoint.origin);
+  if (ours.length === 0) return { status: 404 };
+  if (!(await isSignedBy(checkpoint.note, ours))) return { status: 403 };
+  if (old > checkpoint.size) return { status: 400 };
+  const known = last ?? { size: 0n, root: emptyRoot() };
+  if (old !== known.size) return { status: 409, size: known.size };
+  if (isImpossible(checkpoint)) return { status: 422 };
+  return { status: checkConsistency(known, checkpoint, hashes) ? 200 : 422 };
+}
+
+function parseRequest(body: Uint8Array): { old: bigint; hashes: Uint8Array[]; checkpoint: LogCheckpoint } | null {
+  const cut = body.length > MAX_WITNESS_BODY_BYTES ? null : cutAtBlankLine(body);
+  if (cut === null) return null;
+  const [first, ...hashLines] = cut.lines;
+  const old = first?.startsWith("old ") === true ? parseLogNumber(first.slice(4)) : null;
+  const hashes = hashesOf(hashLines);
+  const checkpoint = parseWithAnyRoot(cut.rest);
+  return old === null || hashes === null || checkpoint === null ? null : { old, hashes, checkpoint };
+}
+
+/** One of these keys signed, and no line of one is bad. */
+async function isSignedBy(note: Note, keys: readonly LogKey[]): Promise<boolean> {
+  let signed = false;
+  for (const line of note.lines) {
+    const claimed = keys.filter((key) => key.name === line.name && equal(key.id, line.id));
+    if (claimed.length === 0) continue;
+    const holds = await Promise.all(claimed.map((key) => verify(key.key, utf8(note.text), line.signature)));
+    if (!holds.includes(true)) return false;
+    signed = true;
+  }
+  return signed;
 }
 
 // --------------------------------------------------------------------------------------- policies
 
-interface LogKey {
+export interface LogKey {
   readonly name: string;
+  readonly type: number;
   readonly id: Uint8Array;
   readonly key: Uint8Array;
 }
@@ -91,11 +184,12 @@ export interface Policy {
 
 const LOG_TYPE = 0x01;
 const WITNESS_TYPE = 0x04;
+const ML_DSA_TYPE = 0x06;
 
 /** Reads a policy, or null where it is refused or names a key of a type that is not built in. */
 export function parsePolicy(bytes: Uint8Array): Policy | null {
-  const text = bytes.length > MAX_POLICY_BYTES ? null : parseUtf8(bytes);
-  if (text === null || !text.endsWith("\n") || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) return null;
+  const text = bytes.length > MAX_POLICY_BYTES ? "" : bytesAsText(bytes);
+  if (!text.endsWith("\n") || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) return null;
   const logs: LogKey[] = [];
   const witnesses = new Map<string, LogKey>();
   const groups = new Map<string, Group>();
@@ -137,24 +231,43 @@ export function parsePolicy(bytes: Uint8Array): Policy | null {
   return { logs, witnesses, groups, quorum };
 }
 
-function parseTypedVkey(text: string, type: number): LogKey | null {
-  const [name, idText, ...rest] = text.split("+");
+/** One character for each byte: names and addresses are any bytes. */
+function bytesAsText(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+}
+
+/** Whether a line names a key of ML-DSA-44, so that the policy cannot be judged here. */
+export function namesMlDsa(bytes: Uint8Array): boolean {
+  return bytesAsText(bytes)
+    .split(/[ \t\n]+/)
+    .some((item) => parseBase64(item.split("+").slice(2).join("+"))?.[0] === ML_DSA_TYPE);
+}
+
+/** Reads a verifier key of a log or a witness, or null. */
+export function parseLogKey(text: string): LogKey | null {
+  return parseTypedVkey(bytesAsText(utf8(text)), LOG_TYPE) ?? parseTypedVkey(bytesAsText(utf8(text)), WITNESS_TYPE);
+}
+
+function parseTypedVkey(item: string, type: number): LogKey | null {
+  const [name, idText, ...rest] = (parseUtf8(Uint8Array.from(item, (c) => c.charCodeAt(0))) ?? "").split("+");
   const bytes = parseBase64(rest.join("+"));
   const id = parseHex(idText ?? "", 4);
   if (name === undefined || !isKeyName(name) || id === null || bytes === null || bytes.length !== 33 || bytes[0] !== type) {
     return null;
   }
   const computed = sha256(utf8(name), Uint8Array.of(0x0a), bytes).subarray(0, 4);
-  return equal(computed, id) && isPublicKey(bytes.subarray(1)) ? { name, id, key: bytes.slice(1) } : null;
+  return equal(computed, id) && isPublicKey(bytes.subarray(1)) ? { name, type, id, key: bytes.slice(1) } : null;
 }
 
-export type PolicyAnswer = "met" | "log alone" | "not met" | "bad line";
+export type PolicyAnswer =
+  | { readonly answer: "met"; readonly at: bigint }
+  | { readonly answer: "log alone" | "not met" | "bad line" };
 
 /** "Judging a note". */
 export async function judgeByPolicy(checkpoint: LogCheckpoint, policy: Policy): Promise<PolicyAnswer> {
   const text = checkpoint.note.text;
   let logSigned = false;
-  const cosigned = new Set<string>();
+  const cosigned = new Map<string, bigint>();
   for (const line of checkpoint.note.lines) {
     const isOf = (key: LogKey): boolean => key.name === line.name && equal(key.id, line.id);
     const logs = policy.logs.filter(isOf);
@@ -166,23 +279,32 @@ export async function judgeByPolicy(checkpoint: LogCheckpoint, policy: Policy): 
       if (key.name === checkpoint.origin) logSigned = true;
     }
     for (const [name, key] of witnesses) {
-      if (!(await cosignatureHolds(key.key, text, line))) continue;
+      const time = await timeOfCosignature(key.key, text, line);
+      if (time === null) continue;
       good = true;
-      cosigned.add(name);
+      if (time > (cosigned.get(name) ?? 0n)) cosigned.set(name, time);
     }
-    if (!good) return "bad line";
+    if (!good) return { answer: "bad line" };
   }
-  if (!logSigned) return "not met";
-  if (policy.quorum === "none") return "log alone";
-  return isMet(policy, policy.quorum, cosigned) ? "met" : "not met";
+  if (!logSigned) return { answer: "not met" };
+  if (policy.quorum === "none") return { answer: "log alone" };
+  const at = metAt(policy, policy.quorum, cosigned);
+  return at === null ? { answer: "not met" } : { answer: "met", at };
 }
 
-async function cosignatureHolds(key: Uint8Array, text: string, line: NoteLine): Promise<boolean> {
-  if (line.signature.length !== 72) return false;
+/** The latest time such that the cosignatures of that time or later meet the policy. */
+function metAt(policy: Policy, quorum: string, cosigned: ReadonlyMap<string, bigint>): bigint | null {
+  const times = [...cosigned.values()].sort((a, b) => (a < b ? 1 : -1));
+  const from = (time: bigint): Set<string> => new Set([...cosigned].filter(([, at]) => at >= time).map(([name]) => name));
+  return times.find((time) => isMet(policy, quorum, from(time))) ?? null;
+}
+
+async function timeOfCosignature(key: Uint8Array, text: string, line: NoteLine): Promise<bigint | null> {
+  if (line.signature.length !== 72) return null;
   const time = BigInt(`0x${hex(line.signature.subarray(0, 8))}`);
-  if (time < 1n || time > MAX_I63) return false;
+  if (time < 1n || time > MAX_I63) return null;
   const message = concat(utf8(`cosignature/v1\ntime ${time}\n`), utf8(text));
-  return verify(key, message, line.signature.subarray(8));
+  return (await verify(key, message, line.signature.subarray(8))) ? time : null;
 }
 
 function isMet(policy: Policy, name: string, cosigned: ReadonlySet<string>): boolean {

@@ -422,7 +422,7 @@ class TurnChecker {
     const { index, hashes, checkpoint } = log.proof;
     const root = rootByInclusion(leafHash(log.entry), index, checkpoint.size, hashes);
     if (!this.isEntryOf(log.entry, closing) || root === null || !equal(root, checkpoint.root)) return bad();
-    const answer = policy === null ? "no policy" : await judgeByPolicy(checkpoint, policy);
+    const answer = policy === null ? "no policy" : (await judgeByPolicy(checkpoint, policy)).answer;
     if (answer === "bad line") return bad();
     if (answer === "met") return report.check("anchor", "pass");
     report.unauthenticated.push(`log=${checkpoint.origin}`, `log_entry=${index}`, `log_size=${checkpoint.size}`);

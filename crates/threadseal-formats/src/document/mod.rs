@@ -88,6 +88,8 @@ pub struct Options<'a> {
     pub expect_thread: Option<&'a ThreadId>,
     /// A head that the caller holds: the file must be that one or a newer one.
     pub expect_head: Option<ExpectedHead>,
+    /// The file must be that very one.
+    pub exact_head: bool,
     /// When this verifier held that head before: evidence against later revocations.
     pub held_since: Option<Timestamp>,
 }
@@ -104,6 +106,7 @@ impl<'a> Options<'a> {
             now,
             expect_thread: None,
             expect_head: None,
+            exact_head: false,
             held_since: None,
         }
     }
@@ -353,7 +356,7 @@ impl<'a, 'o> Case<'a, 'o> {
             return;
         };
         let against = match head {
-            Some(head) => native::compare(&head, &known),
+            Some(head) => native::compare(&head, &known, self.options.exact_head),
             None => Some((
                 Verdict::Tampered,
                 Finding::error(

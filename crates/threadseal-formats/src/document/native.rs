@@ -120,8 +120,12 @@ pub(super) fn check_against(
     native
 }
 
-/// Compares the head of a seal that holds with one that the caller holds.
-pub(super) fn compare(head: &Head, expected: &ExpectedHead) -> Option<(Verdict, Finding)> {
+/// Compares the head of a seal that holds with one that the caller holds; `exact`: it must be that one.
+pub(super) fn compare(
+    head: &Head,
+    expected: &ExpectedHead,
+    exact: bool,
+) -> Option<(Verdict, Finding)> {
     let (verdict, code, message) = match expected {
         ExpectedHead::Line(line) if *line == head.line => return None,
         ExpectedHead::Line(_) => (
@@ -147,6 +151,11 @@ pub(super) fn compare(head: &Head, expected: &ExpectedHead) -> Option<(Verdict, 
             Verdict::Forked,
             FindingCode::OtherThanHead,
             format!("another file was sealed with the same seq {}", known.seq),
+        ),
+        ExpectedHead::Head(known) if exact && head != known => (
+            Verdict::Open,
+            FindingCode::HeadNotLast,
+            "the document is not the version of the expected head".to_owned(),
         ),
         ExpectedHead::Head(_) => return None,
     };

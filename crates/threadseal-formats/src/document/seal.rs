@@ -297,6 +297,7 @@ pub(super) fn find_in_text(text: &str, kind: DocumentKind) -> Found {
         (Some(line), None) if line.line.end != text.len() => Found::Misplaced(line.line),
         (Some(line), None) => line
             .read(text)
+            .filter(|_| rye_header(text, kind).is_none())
             .map_or(Found::Unreadable(line.line), Found::seal),
     }
 }
@@ -304,7 +305,37 @@ pub(super) fn find_in_text(text: &str, kind: DocumentKind) -> Found {
 /// Whether Rye's provenance is a native seal. A seal under another provider's name is one too.
 /// Otherwise one changed byte would turn it into a registry's name, which no signature covers.
 pub(super) fn is_seal(provenance: &(&str, &str)) -> bool {
-    provenance.0 == PROVIDER || NativeSeal::parse(provenance.1).is_some()
+    provenance.0 == PROVIDER || has_form(provenance.1)
+}
+
+/// Whether a text has the form of a seal, whatever moment, key and signature are in it.
+fn has_form(text: &str) -> bool {
+    let parts: Vec<&str> = text.splitn(7, '-').collect();
+    let [version, kind, record, seq, time, key, signature] = parts[..] else {
+        return false;
+    };
+    let is_hex = |text: &str| text.len() == 64 && text.bytes().all(is_lower_hex);
+    let is_url = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_time = time.len() == 16
+        && time.bytes().enumerate().all(|(at, byte)| match at {
+            8 => byte == b'T',
+            15 => byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        });
+    version == "1"
+        && DocumentKind::parse(kind).is_some()
+        && is_hex(record)
+        && digits(seq)
+        && (seq == "0" || !seq.starts_with('0'))
+        && is_time
+        && is_hex(key)
+        && signature.len() == SIGNATURE_LEN
+        && signature.bytes().all(is_url)
+}
+
+fn is_lower_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
 }
 
 /// The seal in the provenance of Rye's header.

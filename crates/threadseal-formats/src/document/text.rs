@@ -82,7 +82,9 @@ fn read_rye(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading: &mut R
                 Finding::error(FindingCode::SecondHeader, message),
             );
         }
-        newlines(raw, options.kind, item, &header, &mut part);
+        if hashed == header.fields.digest() {
+            newlines(raw, options.kind, item, &header, &mut part);
+        }
     }
     reading.compat = Some(compat(&text, options, item, &header, hashed, answer));
     hidden_seal(&header, reading.native.is_some(), &mut part);
@@ -163,9 +165,9 @@ fn name_gaps(
     }
 }
 
-/// The hash must hold on the bytes as stored, not only after Rye changed the line ends.
+/// The hash, which holds after Rye changed the line ends, must hold on the bytes as stored, too.
 fn newlines(raw: &str, kind: DocumentKind, item: ItemType, header: &Header<'_>, part: &mut Part) {
-    if !raw.contains('\r') || !part.holds() {
+    if !raw.contains('\r') {
         return;
     }
     let as_it_lies =

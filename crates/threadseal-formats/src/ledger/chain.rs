@@ -520,6 +520,7 @@ impl Verifier {
         let record = Some(run.record_id());
         for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
             met.meet(expected.head, record, here);
+            seen.broken |= *met == HeadMatch::Differs;
         }
         if let Some(head) = self.options.signed_head {
             seen.met_signed.meet(ExpectedHead::Head(head), record, here);
@@ -569,6 +570,7 @@ impl Verifier {
 }
 
 impl Seen {
+    /// Whether the report may need it: one that it has no room for tells it that there are more.
     fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;

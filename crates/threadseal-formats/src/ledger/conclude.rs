@@ -202,16 +202,12 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
     }
     for (finding, ended) in &seen.trailing {
         let mut finding = finding.clone();
-        let verdict = match (seen.records, *ended) {
-            (0, _) => Verdict::Malformed,
-            (_, true) => Verdict::UnsignedTail,
-            (_, false) => {
-                finding = Finding {
-                    code: FindingCode::TornTail,
-                    ..finding
-                };
-                Verdict::UnsignedTail
-            }
+        if !ended {
+            finding.code = FindingCode::TornTail;
+        }
+        let verdict = match seen.records {
+            0 => Verdict::Malformed,
+            _ => Verdict::UnsignedTail,
         };
         report.downgrade(verdict, finding);
     }
@@ -314,7 +310,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
         true => judgement.standing.counts(),
         false => head.holds && report.signer(&head.key, &judgement),
     };
-    vouched && fault.is_none()
+    vouched && fault.is_none() && !seen.signatures_changed
 }
 
 /// How many records, from the first, a head vouches for.

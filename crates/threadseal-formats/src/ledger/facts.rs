@@ -77,14 +77,6 @@ impl StepKey {
         }
         Self(key)
     }
-
-    /// A number that differs for most keys.
-    pub(super) fn spread(&self) -> usize {
-        let mixed = self.0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        (mixed >> 40) as usize
-    }
 }
 
 /// One record.
@@ -221,7 +213,7 @@ impl FactReader {
                 b"status" => {
                     facts.status = text_of(member.value).and_then(|word| StepStatus::parse(&word));
                 }
-                b"started_at" => times.0 = Some(member.value),
+                b"started_at" if member.value != b"null" => times.0 = Some(member.value),
                 b"ended_at" if member.value != b"null" => times.1 = Some(member.value),
                 _ => {}
             }
@@ -261,7 +253,7 @@ impl Facts {
             ("run_id", self.run_id.is_some()),
             ("step_id", self.step.is_some()),
             ("status", self.status.is_some()),
-            ("started_at", started.is_some()),
+            ("started_at", started.and_then(text_of).is_some()),
         ];
         for (name, present) in present {
             if !present {

@@ -126,6 +126,10 @@ impl Actors {
         for (id, fingerprint) in members {
             let text = |name: &str| fingerprint.get(name).and_then(Value::as_str);
             let kind = text("kind").ok_or_else(|| wrong("name no kind"))?;
+            let shown = fingerprint.get("display_name");
+            if shown.is_some_and(|shown| !shown.is_null() && shown.as_str().is_none()) {
+                return Err(wrong("show a name that is no text"));
+            }
             let metadata = fingerprint.get("metadata").and_then(Value::as_object);
             let actor = ActorFingerprint::new(
                 kind,

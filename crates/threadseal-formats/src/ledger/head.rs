@@ -27,7 +27,9 @@ use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 use threadseal_core::error::Error;
 use threadseal_core::key::{PublicKey, Signer};
-use threadseal_core::note::{self, KeyName, NoteError, NoteText, SignedNote};
+use threadseal_core::note::{
+    self, KeyName, NoteError, NoteSignature, NoteText, SignedNote, note_key_id,
+};
 use threadseal_core::record::{Head, RecordId, parse_decimal};
 use threadseal_core::time::Timestamp;
 
@@ -194,8 +196,21 @@ impl SignedHead {
         let (statement, key) = HeadStatement::parse(note.text()).ok_or(NoteError::Malformed(
             "the text does not state the head of a ledger",
         ))?;
-        let signer = [(statement.origin()?, key)];
-        let holds = note.verify(&signer).is_ok();
+        let name = statement.origin()?;
+        let is_its = |line: &NoteSignature| {
+            *line.name() == name
+                && line.id() == note_key_id(&name, &key)
+                && line.signature().len() == 64
+        };
+        let [line] = note.signatures() else {
+            return Err(NoteError::Malformed("a head has one signature"));
+        };
+        if !is_its(line) {
+            return Err(NoteError::Malformed(
+                "the signature of the head has another name, id or length",
+            ));
+        }
+        let holds = note.verify(&[(name, key)]).is_ok();
         Ok(Self {
             statement,
             key,

@@ -268,6 +268,7 @@ impl Signers {
         if let Some((code, text)) = wrong {
             self.bad = true;
             fault((Verdict::Forged, code, text));
+            return false;
         }
         match read {
             SignatureRead::Good(key) if !self.good.iter().any(|good| good.key == *key) => {
@@ -289,7 +290,7 @@ impl Signers {
             }
             _ => {}
         }
-        wrong.is_none() && matches!(read, SignatureRead::Good(_)) && of_actor.is_some()
+        matches!(read, SignatureRead::Good(_)) && of_actor.is_some()
     }
 
     pub(super) fn into_keys(self) -> Vec<PublicKey> {

@@ -8,7 +8,7 @@
 //! process may die between two records. So all are warnings.
 //!
 //! Memory is bounded: [`MAX_OPEN_STEPS`] open steps, [`MAX_OPEN_STEP_BYTES`] of their records, and
-//! the ended steps for which `Recent` has room. Time is bounded too: a record is read for markers
+//! the last [`MAX_RECENT_STEPS`] that ended. Time is bounded too: a record is read for markers
 //! until [`MAX_SLIM_READS`] times its length were read.
 
 use super::beginnings::BEGINNINGS_EFFECT;
@@ -17,7 +17,7 @@ use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
 use super::load::Place;
 use super::marker::{Marker, content, payload, resolves, step_of};
 use super::record::StepStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::limits::{
     MAX_LENIENT_RECORD_BYTES, MAX_OPEN_STEP_BYTES, MAX_OPEN_STEPS, MAX_RECENT_STEPS, MAX_SLIM_READS,
@@ -212,24 +212,25 @@ fn stands_alone(text: &[u8]) -> bool {
     effect.is_none() || alone || key.is_some_and(|key| key.starts_with("system:"))
 }
 
-/// Steps that have ended recently. A later one may take the place of an earlier one.
-#[derive(Debug)]
-struct Recent(Vec<Option<StepKey>>);
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(vec![None; MAX_RECENT_STEPS])
-    }
+/// The steps that ended last.
+#[derive(Debug, Default)]
+struct Recent {
+    in_order: VecDeque<StepKey>,
+    known: BTreeSet<StepKey>,
 }
 
 impl Recent {
     fn add(&mut self, step: StepKey) {
-        if let Some(place) = self.0.get_mut(step.spread() % MAX_RECENT_STEPS) {
-            *place = Some(step);
+        if self.in_order.len() == MAX_RECENT_STEPS
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.known.remove(&oldest);
         }
+        self.in_order.push_back(step);
+        self.known.insert(step);
     }
 
     fn holds(&self, step: &StepKey) -> bool {
-        self.0.get(step.spread() % MAX_RECENT_STEPS) == Some(&Some(*step))
+        self.known.contains(step)
     }
 }

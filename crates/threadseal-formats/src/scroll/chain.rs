@@ -366,6 +366,7 @@ impl Verifier {
         };
         for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
             met.meet(expected.head, Some(record), here);
+            seen.broken |= *met == HeadMatch::Differs;
         }
     }
 

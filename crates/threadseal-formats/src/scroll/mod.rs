@@ -16,7 +16,8 @@
 //! | `keys` | the signing keys, and a cache that makes later signatures cheaper |
 //! | `facts` | all facts of one sealed turn alone |
 //! | `verify` | the specification's `verify`, and the answer of v0.1 |
-//! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
+//! | `container` | how the turns are in a file: one array, lines, a CBOR sequence |
+//! | `split` | cutting files into turns |
 //! | `conversion` | the claim of a converter about the source of a scroll |
 //! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
@@ -25,6 +26,7 @@
 
 mod chain;
 mod conclude;
+mod container;
 mod conversion;
 mod facts;
 mod keys;
@@ -38,6 +40,7 @@ mod walk;
 
 pub use chain::{ChainOptions, Tip, Verifier};
 pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name};
+pub use container::{container_of, has_marks_of_cbor};
 pub use conversion::{CONVERSION_ROLE, conversion_of, read_conversion};
 pub use facts::{
     Form, RoundedTimestamp, TurnRead, TurnReader, UncoveredDigits, read_turn, uncovered_digits,

@@ -208,6 +208,12 @@ impl Splitter {
             self.keep(rest);
         }
         let bytes = if whole { rest } else { &self.carry };
+        // Blanks behind a piece are none of it.
+        let solid = match self.container {
+            Container::Sequence => bytes,
+            Container::Array | Container::Lines => trim_end(bytes),
+        };
+        let to = to - (bytes.len() - solid.len()) as u64;
         let line = (self.container != Container::Sequence).then_some(self.line);
         let place = Place {
             from: self.from,
@@ -216,7 +222,7 @@ impl Splitter {
             ended,
             too_long: self.too_long,
         };
-        each(bytes, place);
+        each(solid, place);
         self.carry.clear();
         self.too_long = false;
         self.blanks_left_out = false;
@@ -287,6 +293,10 @@ impl Splitter {
                         self.state = State::After;
                     }
                     at += 1;
+                }
+                State::Before(_) if *byte == b'}' => {
+                    self.fail(ContainerFault::Stray, self.place(at));
+                    self.state = State::After;
                 }
                 State::Before(_) => {
                     self.from = self.place(at);

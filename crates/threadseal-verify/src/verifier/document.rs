@@ -189,12 +189,10 @@ fn judge(
         },
         expect_thread: context.request.thread.as_ref(),
         expect_head: context.request.expect_head,
+        exact_head: context.request.exact_head,
         ..Options::new(kind, &context.request.trust, context.now)
     };
     let mut report = verify(&options)?;
-    if let (Some(expected), true) = (options.expect_head, context.request.exact_head) {
-        hold_to_last(&mut report, expected);
-    }
     // The record is known only after a first look; a head that this host holds counts as well.
     let Some(record) = report.record else {
         return Ok(report);
@@ -208,11 +206,9 @@ fn judge(
         .filter(|_| report.head == Some(stored.head));
     if options.held_since.is_some() && options.expect_head.is_some() {
         report = verify(&options)?;
-        if let (Some(expected), true) = (options.expect_head, context.request.exact_head) {
-            hold_to_last(&mut report, expected);
-        }
     }
     options.expect_head = Some(ExpectedHead::Head(stored.head));
+    options.exact_head = false;
     let mut held = verify(&options)?;
     if !stored.vouches {
         held.completeness = Completeness::Unproved;
@@ -225,19 +221,4 @@ fn judge(
     };
     logged::hold_document(&mut report, &stored);
     Ok(report)
-}
-
-/// With `--exact-head` the document must be that very version.
-fn hold_to_last(report: &mut Report, expected: ExpectedHead) {
-    let same = report.head.is_some_and(|head| match expected {
-        ExpectedHead::Head(expected) => head == expected,
-        ExpectedHead::Line(line) => head.line == line,
-    });
-    if !same {
-        let text = "the document is not the version of the expected head";
-        report.downgrade(
-            Verdict::Open,
-            Finding::error(FindingCode::HeadNotLast, text),
-        );
-    }
 }

@@ -4,7 +4,7 @@ use super::context::{Context, shown};
 use super::{as_of, logged};
 use std::path::Path;
 use threadseal_core::record::RecordId;
-use threadseal_core::report::{Finding, FindingCode, Report, Verdict};
+use threadseal_core::report::{Finding, FindingCode, Format, Report, Verdict};
 
 /// Adds to every report what holds for the whole run.
 pub(super) fn finish(context: &Context, report: &mut Report, path: &Path) {
@@ -27,6 +27,9 @@ pub(super) fn finish_as(
             Verdict::Foreign,
             Finding::error(FindingCode::ThreadUnnamed, text),
         );
+        if report.format == Format::Text {
+            report.trusted_until = None;
+        }
     }
     as_of::supersede(context, report, stored_as);
     logged::tell_log(report, &context.log);

@@ -1,6 +1,6 @@
 // The kinds of questions about scrolls, documents, ledgers and Rye's transcripts.
 
-import { kindOf, verifyBeside, verifyDocument } from "../document.js";
+import { type Item, type Profile, kindOf, verifyBeside, verifyDocument } from "../document.js";
 import { parseHead } from "../heads.js";
 import { verifyLedger } from "../ledger.js";
 import type { Report } from "../report.js";
@@ -27,18 +27,42 @@ function common(question: Question): { trust: Question["trust"]; exact: boolean;
 }
 
 async function scroll(question: Question): Promise<Report> {
-  return verifyScroll(fileOf(question, "scroll"), common(question));
+  const { length, oldest, strictDigits, profile } = question;
+  return verifyScroll(fileOf(question, "scroll"), {
+    ...common(question),
+    ...(length === null ? {} : { length }),
+    ...(oldest === null ? {} : { oldest }),
+    strictDigits,
+    v01: profile === "scroll-v0.1",
+  });
 }
 
 async function document(question: Question): Promise<Report> {
   const file = fileOf(question, "document");
   const kind = kindOf(question.name, file);
   if (kind === null) throw new Unsupported("neither name nor content tells the kind of document");
-  if (question.head?.startsWith("sha256:") === true) throw new Unsupported("a head of a document is bare or full");
   const thread = question.thread === null ? {} : { thread: question.thread };
-  const options = { ...common(question), ...thread, name: question.name };
+  const profile = oneOf(PROFILES, question.profile, "a profile that is none");
+  const item = oneOf(ITEMS, question.item, "a type of items that is none");
+  const options = {
+    ...common(question),
+    ...thread,
+    ...(profile === null ? {} : { profile }),
+    ...(item === null ? {} : { item }),
+    name: question.name,
+  };
   const beside = question.files["seal"];
   return beside === undefined ? verifyDocument(file, kind, options) : verifyBeside(file, beside, kind, options);
+}
+
+const PROFILES: readonly Profile[] = ["auto", "native", "rye"];
+const ITEMS: readonly Item[] = ["directive", "knowledge", "tool", "config"];
+
+function oneOf<T extends string>(known: readonly T[], given: string | null, why: string): T | null {
+  if (given === null) return null;
+  const found = known.find((one) => one === given);
+  if (found === undefined) throw new Unsupported(why);
+  return found;
 }
 
 async function ledger(question: Question): Promise<Report> {
@@ -47,6 +71,7 @@ async function ledger(question: Question): Promise<Report> {
   return verifyLedger(fileOf(question, "ledger"), {
     ...common(question),
     ...(run === null ? {} : { run }),
+    ...(question.length === null ? {} : { length: question.length }),
     ...(head === undefined ? {} : { signedHead: head }),
   });
 }

@@ -13,6 +13,22 @@ export interface Question {
   readonly thread: string | null;
   readonly head: string | null;
   readonly exact: boolean;
+  readonly length: number | null;
+  /** Nanoseconds since 1970. */
+  readonly oldest: bigint | null;
+  readonly strictDigits: boolean;
+  readonly profile: string | null;
+  readonly item: string | null;
+  /** Verifier keys of C2SP signed-note. */
+  readonly keys: readonly string[];
+}
+
+/** The answer about a part of a log, which has no report. */
+export interface Short {
+  readonly answer: string;
+  readonly signers?: readonly string[];
+  readonly at?: string;
+  readonly size?: string;
 }
 
 /** Thrown by a kind for a question that it does not support. */

@@ -7,6 +7,7 @@ import { type Report } from "../report.js";
 import { type TrustEntry, USAGES, type Usage } from "../trust.js";
 import { type Question, Unsupported } from "./question.js";
 import { KINDS, STREAMED } from "./kinds.js";
+import { SHORT_KINDS } from "./kinds-tlog.js";
 
 const READ_BYTES = 1 << 20;
 
@@ -19,6 +20,8 @@ export async function answer(line: string): Promise<string> {
     const asked = asObject(JSON.parse(line));
     id = asked["id"] ?? null;
     const kind = asText(asked["kind"]) ?? "";
+    const short = SHORT_KINDS[kind];
+    if (short !== undefined) return JSON.stringify({ id, ...(await short(await questionOf(kind, asked))) });
     const run = KINDS[kind];
     if (run === undefined) throw new Unsupported(`the kind ${JSON.stringify(kind)}`);
     return answerOf(id, await run(await questionOf(kind, asked)));
@@ -59,7 +62,23 @@ async function questionOf(kind: string, asked: Readonly<Record<string, unknown>>
     thread: asText(asked["thread"]),
     head: asText(asked["head"]),
     exact: asked["exact"] === true,
+    length: numberOf(asked["length"]),
+    oldest: nanoseconds(asText(asked["oldest"])),
+    strictDigits: asked["strict_digits"] === true,
+    profile: asText(asked["profile"]),
+    item: asText(asked["item"]),
+    keys: asked["keys"] === undefined ? [] : asList(asked["keys"]).map((key) => asText(key) ?? ""),
   };
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}
+
+function nanoseconds(text: string | null): bigint | null {
+  if (text === null) return null;
+  if (!/^[0-9]{1,20}$/.test(text)) throw new Unsupported("an oldest moment that is none");
+  return BigInt(text);
 }
 
 function fileOf(value: unknown): FileOf {

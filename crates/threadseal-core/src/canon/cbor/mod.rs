@@ -274,11 +274,29 @@ impl<'a> Reader<'a> {
             28..31 => return Err(fault(start, CborErrorKind::NotShortest)),
             _ => return Err(fault(start, CborErrorKind::IndefiniteLength)),
         };
-        let bytes = self.take(wide)?;
-        let argument = bytes
-            .iter()
-            .fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-        Ok((major, info, argument))
+        let number = |bytes: &[u8]| {
+            let bytes = bytes.iter();
+            bytes.fold(0_u64, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if major <= TAG && rest.len() < wide {
+            // What is there already may show that the head is too long.
+            let mut most = [0xff; 8];
+            most[..rest.len()].copy_from_slice(rest);
+            self.check_shortest(start, info, number(&most[..wide]))?;
+        }
+        Ok((major, info, number(self.take(wide)?)))
+    }
+
+    /// Whether the next item, of which more than its first byte may be missing, can be one of JSON.
+    fn check_kind(&self) -> Read<()> {
+        let Some(first) = self.bytes.get(self.at) else {
+            return Ok(());
+        };
+        match (first >> 5, first & 31) {
+            (UINT | NEGATIVE | TEXT | ARRAY | MAP, _) | (7, 20..=22 | 25..) => Ok(()),
+            _ => Err(fault(self.at, CborErrorKind::NotJson)),
+        }
     }
 
     /// Checks that a head whose argument is a number takes the fewest bytes.
@@ -302,6 +320,7 @@ impl<'a> Reader<'a> {
         if self.values > MAX_CBOR_VALUES {
             return Err(fault(start, CborErrorKind::TooManyValues));
         }
+        self.check_kind()?;
         let (major, info, argument) = self.head()?;
         if major > TAG {
             return self.simple_or_float(start, info, argument);
@@ -362,10 +381,14 @@ impl<'a> Reader<'a> {
         let mut members: Vec<(Text, Value)> = Vec::new();
         for _ in 0..argument {
             let start = self.at;
-            let (major, info, argument) = self.head()?;
-            if major != TEXT {
+            if self
+                .bytes
+                .get(start)
+                .is_some_and(|first| first >> 5 != TEXT)
+            {
                 return Err(fault(start, CborErrorKind::KeyNotText));
             }
+            let (_, info, argument) = self.head()?;
             self.check_shortest(start, info, argument)?;
             let name = self.text(start, argument)?;
             let ascends = members.last().is_none_or(|(last, _)| {

@@ -123,9 +123,10 @@ pub(in crate::document) fn has_second_header(
 pub(in crate::document) fn near_miss(text: &str) -> Option<(Range<usize>, &'static str)> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_start_matches(['\u{feff}', ' ', '\t']);
+        let bare = line.trim_start_matches(['\u{feff}', ' ', '\t', '\r']);
         let fields = Comment::ALL.iter().find_map(|comment| {
-            let fields = bare.strip_prefix(comment.open().trim_end())?.trim_start();
+            let fields = bare.strip_prefix(comment.open().trim_end())?;
+            let fields = fields.trim_start_matches([' ', '\t', '\r']);
             fields.starts_with(PREFIX).then_some(fields)
         });
         if let Some(fields) = fields {

@@ -1,0 +1,1 @@
+  # threadseal:signed:1-shell

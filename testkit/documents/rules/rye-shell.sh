@@ -1,0 +1,3 @@
+#!/bin/sh
+# rye:signed:2026-02-18T10:30:00Z:4726de74e6ad02ddb5decee701960c06c6fd91a871f95238350941eed7dbb22a:dWZh01fLDeIHP1mnTlZafN2X-ZkUKIgVtu5st2Txl2fnayk-YHR0UJy8R3hqAiqJMirbYxTa9qwXp_SJwQWiAQ==:07097e6443239d36
+echo ok
