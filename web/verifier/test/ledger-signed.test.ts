@@ -1,5 +1,5 @@
-// Signed ledgers: beginnings, actors, records and heads that are signed (spec/ledger.md §6, §7), of which the
-// testkit has no vectors.
+// Signed ledgers: beginnings, actors, records and heads that are signed (spec/ledger.md §6, §7), made here by
+// another writer than that of the testkit.
 
 import { equal, ok } from "node:assert/strict";
 import { test } from "node:test";
@@ -123,12 +123,12 @@ test("ledgers that name their actors", async () => {
 test("later beginnings", async () => {
   const trust = trusting();
   const twice = await chain([[genesis(null, null), null], [genesis(null, null), null]]);
-  expects(await judged(twice, { trust }), "tampered", "genesis_misplaced", "unsigned");
+  expects(await judged(twice, { trust }), "tampered", "genesis_misplaced", "step_ended_twice", "unsigned");
   const hash = /"record_hash":"([0-9a-f]{64})"/.exec(twice[1]!)![1]!;
   const payload = { beginnings: [{ record: 1, hash }], why: "two writers began" };
   const settled = { ...step(9, "completed", null), effect: { type: "threadseal.beginnings", payload } };
   const three = await chain([[genesis(null, null), null], [genesis(null, null), null], [settled, null]]);
-  expects(await judged(three, { trust }), "consistent", "genesis_repeated", "unsigned");
+  expects(await judged(three, { trust }), "consistent", "genesis_repeated", "step_ended_twice", "unsigned");
 });
 
 async function signedHead(lines: readonly string[], key: TestKey, more: readonly string[] = []): Promise<Uint8Array> {
