@@ -64,6 +64,7 @@ mod rotation;
 mod run;
 mod sandbox;
 mod scene;
+mod schemas;
 mod scroll;
 mod scroll_edges;
 mod scroll_from;
