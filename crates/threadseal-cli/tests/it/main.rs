@@ -43,6 +43,7 @@ mod log_made;
 mod marks;
 mod mirror;
 mod moved_logs;
+mod outputs;
 mod pins;
 mod place;
 mod prelude;
