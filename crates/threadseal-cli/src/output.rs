@@ -3,6 +3,8 @@
 //! The first failed write is remembered and all later output is dropped; [`Out::finish`] turns it
 //! into an exit code that is never 0. So no command needs its own handling of a broken pipe or a
 //! full disk, and none can forget it.
+//!
+//! Each object for programs names its schema, which is a file of `spec/schemas/README.md`.
 
 use crate::exit::{Exit, Failure, complain, io_reason};
 use crate::redact_secrets;

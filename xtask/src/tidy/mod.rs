@@ -4,7 +4,7 @@
 //! repository   the files, as text
 //! rust         code without comments, literals, tests
 //! modules      the module of each file
-//! rules        direction · purity · words · evidence · threats
+//! rules        direction · purity · words · evidence · outputs · threats
 //! ```
 //! A rule is a function from a [`Repository`] to a list of faults, each `file:line: message`. Every
 //! rule has a test that shows it can fail.
@@ -12,6 +12,7 @@
 pub(crate) mod direction;
 mod evidence;
 pub(crate) mod modules;
+mod outputs;
 mod purity;
 pub(crate) mod repository;
 pub(crate) mod rust;
@@ -42,6 +43,7 @@ const RULES: &[Rule] = &[
         evidence::specifications,
     ),
     ("every code of a finding is specified", evidence::codes),
+    ("every output has a schema", outputs::schemas),
     ("every threat has a row of four cells", threats::tables),
     ("threats and tests name each other", threats::tests),
     ("every open threat is listed", threats::open),

@@ -214,7 +214,8 @@ fn a_forgotten_session_is_gone_from_all_places_and_never_missing() {
     sandbox.write(log(OTHER), turns(OTHER, 0, "kept words"));
     sandbox.ok("archive add claude");
     sandbox.exits(2, "forget 3f9c");
-    sandbox.ok("forget 3f9c --dry-run");
+    let dry = sandbox.json("forget 3f9c --dry-run");
+    dry.is(json!({"dry_run": true, "deleted": [], "only_copy": false}));
     sandbox.ok("search frobnicators");
     sandbox.ok("forget 3f9c --source --yes --reason 'a secret'");
     assert!(!sandbox.path(log(SESSION)).exists());
@@ -232,8 +233,10 @@ fn a_forgotten_session_is_gone_from_all_places_and_never_missing() {
     assert!(sandbox.exits(2, "show 3f9c").stderr.contains("forgotten"));
     let all = sandbox.json("verify --all");
     assert!(!all.to_string().contains("missing"), "{all}");
-    sandbox.ok("archive verify 3fa");
-    sandbox.ok("archive fsck");
+    sandbox
+        .json("archive verify 3fa")
+        .is(json!({"logs/0/verdict": "verified", "forgotten": []}));
+    sandbox.json("archive fsck").is(json!({"damage": []}));
     sandbox.exits(3, "archive verify 3f9c");
     // The agent writes on: only a person brings it back.
     sandbox.write(log(SESSION), turns(SESSION, 7, "anew"));
@@ -297,7 +300,7 @@ fn an_encrypted_archive_holds_no_readable_text_and_is_searched_with_its_key() {
 #[test]
 fn the_archive_can_be_off_and_its_index_is_made_anew() {
     let sandbox = archived();
-    sandbox.ok("archive off");
+    sandbox.json("archive off").is(json!({"on": false}));
     append(&sandbox, &log(SESSION), &turns(SESSION, 2, "unseen words"));
     sandbox.json("archive add claude")["logs"][0].is(json!({"result": "off"}));
     sandbox.ok("archive on");
@@ -325,7 +328,7 @@ fn the_archive_can_be_off_and_its_index_is_made_anew() {
         .find(|path| path.to_str().unwrap().contains("log-"))
         .unwrap();
     fs::write(&damaged, "TSAC").unwrap();
-    let told = sandbox.exits(1, "archive fsck");
+    let told = sandbox.exits(1, "archive fsck --json");
     assert!(told.stdout.contains(SESSION), "{told:?}");
 }
 

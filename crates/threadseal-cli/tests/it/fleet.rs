@@ -59,7 +59,8 @@ impl Ended {
             url,
             thread: String::new(),
         };
-        ended.ok("run demo/greet -i name=Ada --detach");
+        let order = ended.json("run demo/greet -i name=Ada --detach");
+        order.is(json!({"schema": "threadseal.order/1"}));
         ended.work("answers.yaml");
         ended.thread = ended.root().unwrap();
         Some(ended)
@@ -140,7 +141,7 @@ impl Ended {
 
     /// A worker that runs all waiting orders.
     fn work(&self, script: &str) {
-        self.ok(format!("worker -q --until-idle --script {script:?}"));
+        self.json(format!("worker -q --until-idle --script {script:?}"));
     }
 
     fn verify(&self, thread: &str) -> Ran {

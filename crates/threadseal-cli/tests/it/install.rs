@@ -169,7 +169,8 @@ fn an_install_is_shown_asked_for_applied_and_undone() {
     user.exits(0, "uninstall --dry-run")
         .prints("gets back its bytes from before");
     user.exits(2, "uninstall").warns("--yes");
-    user.exits(0, "uninstall --yes");
+    let undone = user.exits(0, "uninstall --yes --json").json();
+    undone.is(json!({"applied": true, "files/0/action": "restore"}));
     assert!(
         user.read("systemctl.log").contains("disable --now"),
         "{calls}"
@@ -288,6 +289,10 @@ fn files_of_an_organisation_go_into_a_folder_and_touch_no_user() {
     }
     user.exits(0, "install --managed out --yes")
         .prints("up to date");
+    let managed = user
+        .exits(0, "install --managed out --dry-run --json")
+        .json();
+    managed.is(json!({"applied": false, "files/0/changes": false}));
     user.exits(2, "install opencode --managed out --yes")
         .warns("reads no hooks of an organisation");
     assert_eq!(user.state(), before);

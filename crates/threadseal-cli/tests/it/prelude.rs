@@ -10,6 +10,7 @@ pub(crate) use crate::scene::{
     project, ready, recorder, recorder_at, reopened, running, rye_events, say, seal_all, steal,
     thief, thread, thread_id, transcript,
 };
+pub(crate) use crate::schemas;
 pub(crate) use crate::scroll::piped;
 pub(crate) use crate::witness::{Serving, witness};
 pub(crate) use serde_json::{Value, json};

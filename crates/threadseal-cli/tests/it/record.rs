@@ -96,6 +96,7 @@ impl Drop for Talk {
 }
 
 fn answer(line: &str) -> (String, Value) {
+    schemas::check(line);
     let answer: Value = serde_json::from_str(line).unwrap();
     let members = answer.as_object().unwrap();
     assert_eq!(members.len(), 1, "{line}");

@@ -1,5 +1,6 @@
 //! A place of its own for each test: empty home, empty working folder, no environment.
 
+use crate::schemas;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -315,12 +316,15 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
+    /// The result of a process that ended; its JSON must be as `spec/schemas` has it.
     pub(crate) fn of(output: Output) -> Self {
-        Self {
+        let ran = Self {
             code: output.status.code().expect("the command was not killed"),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        };
+        schemas::check(&ran.stdout);
+        ran
     }
 
     /// Checks that the exit code is `code`; shows everything if it is not.

@@ -42,7 +42,9 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
         let write = format!("scroll to {format} {signed} --out {out} --account {account:?}");
         sandbox.ok(&write);
         assert_eq!(read(out), ran.stdout);
-        read(account).has("threadseal.scroll-to/1");
+        let account = read(account);
+        account.has("threadseal.scroll-to/1");
+        schemas::check(&account);
         sandbox.exits(2, &write);
     }
     sandbox.exits(2, format!("scroll to poem {signed:?}"));

@@ -27,6 +27,7 @@ impl Watching {
         loop {
             let mut line = String::new();
             self.lines.read_line(&mut line).unwrap();
+            schemas::check(&line);
             let value: Value = serde_json::from_str(&line).unwrap();
             if value["schema"] != "threadseal.watching/1" {
                 return value;

@@ -42,7 +42,9 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             atomic::create_new(&*context.fs, path, pem.as_bytes(), mode)?;
             if context.json {
                 let written = path.to_string_lossy();
-                out.json(&serde_json::json!({"schema": "threadseal.export/1", "path": written}));
+                out.json(
+                    &serde_json::json!({"schema": "threadseal.key_export/1", "path": written}),
+                );
             } else if !context.quiet {
                 out.line(format_args!("wrote {}", Clean(&path.to_string_lossy())));
             }

@@ -23,6 +23,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Serialize)]
 struct RunLine<'a> {
+    schema: &'static str,
     run: &'a str,
     records: u64,
     last_hash: Option<String>,
@@ -31,6 +32,7 @@ struct RunLine<'a> {
 /// The members of a record that a line shows.
 #[derive(Serialize)]
 struct RecordLine {
+    schema: &'static str,
     seq: u64,
     time: String,
     status: String,
@@ -65,6 +67,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         let hash = hash.and_then(Value::as_str).map(str::to_owned);
         if context.json {
             out.json(&RunLine {
+                schema: "threadseal.ledger.run/1",
                 run: run.as_str(),
                 records,
                 last_hash: hash,
@@ -109,6 +112,7 @@ fn read(seq: u64, line: &[u8]) -> RecordLine {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let ended = text(record.get("ended_at"));
     RecordLine {
+        schema: "threadseal.ledger.record/1",
         seq,
         time: if ended.is_empty() {
             text(record.get("started_at"))

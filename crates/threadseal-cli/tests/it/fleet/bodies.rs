@@ -34,7 +34,7 @@ fn a_thread_with_detached_bodies_is_verified_resumed_and_exported_whole() {
     ));
     ended.work("more.yaml");
     ended.verify("").exits(0);
-    ended.ok(format!("thread export {} copy", ended.thread));
+    ended.json(format!("thread export {} copy", ended.thread));
     let copy = ended.sandbox.path("copy");
     let held = read(copy.join("transcript.bodies"));
     let record = read(copy.join("transcript.jsonl"));

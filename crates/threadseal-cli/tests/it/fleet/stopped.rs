@@ -64,7 +64,7 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     let mut worker = ended.worker("--until-idle");
     naps(2);
     let run = ended.root().unwrap();
-    ended.ok(format!("graph cancel {run}"));
+    ended.json(format!("graph cancel {run}"));
     assert!(worker.wait().unwrap().success());
     assert_eq!(status(&run), "cancelled");
     // Another thread loses its worker: later output of that worker is not stored.

@@ -239,6 +239,7 @@ fn what_is_in_runs_is_listed_counted_and_followed() {
     output.read_line(&mut line).unwrap();
     follower.kill().unwrap();
     follower.wait().unwrap();
+    schemas::check(&line);
     let line: Value = serde_json::from_str(&line).unwrap();
     assert!(line["seq"].number() >= 3, "{line}");
 }
