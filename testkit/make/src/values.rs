@@ -142,7 +142,11 @@ impl Value {
                     .collect();
                 pairs.sort();
                 let mut out = head(5, members.len() as u64);
-                out.extend(pairs.into_iter().flat_map(|(name, value)| [name, value].concat()));
+                out.extend(
+                    pairs
+                        .into_iter()
+                        .flat_map(|(name, value)| [name, value].concat()),
+                );
                 out
             }
         }

@@ -198,7 +198,9 @@ impl SignedHead {
         ))?;
         let name = statement.origin()?;
         let is_its = |line: &NoteSignature| {
-            *line.name() == name && line.id() == note_key_id(&name, &key) && line.signature().len() == 64
+            *line.name() == name
+                && line.id() == note_key_id(&name, &key)
+                && line.signature().len() == 64
         };
         let [line] = note.signatures() else {
             return Err(NoteError::Malformed("a head has one signature"));

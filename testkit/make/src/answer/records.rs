@@ -171,7 +171,10 @@ impl Question {
             length: self.length,
             signed_head: signed.map(|head| HeadAtHand {
                 head,
-                file: head.statement.file.map(|file| beginning(&bytes, file.bytes)),
+                file: head
+                    .statement
+                    .file
+                    .map(|file| beginning(&bytes, file.bytes)),
             }),
             ..ledger::Judging::new(trust, now)
         };

@@ -53,27 +53,62 @@ fn kinds(add: &mut Adder) {
         let text = text_of(kind);
         let (seal, _) = Seal::of(kind).beside(text.as_bytes());
         let name = format!("{kind}-sealed-beside");
-        add.files((&name, ending), "§3 place 4", text.as_bytes(), Some(&seal), verified());
+        add.files(
+            (&name, ending),
+            "§3 place 4",
+            text.as_bytes(),
+            Some(&seal),
+            verified(),
+        );
         let edited = text.replacen('a', "b", 1);
         let name = format!("{kind}-sealed-beside-edited");
         let want = Want::new("tampered", &["seal_mismatch"]);
-        add.files((&name, ending), "§8.1 step 2.2", edited.as_bytes(), Some(&seal), want);
+        add.files(
+            (&name, ending),
+            "§8.1 step 2.2",
+            edited.as_bytes(),
+            Some(&seal),
+            want,
+        );
     }
     let (bytes, head) = Seal::of("json").json(JSON);
     add.add(("json-sealed", ".json"), "§3 place 2", &bytes, verified());
     let want = verified().asked(asking(&head, true));
-    add.add(("json-sealed-and-its-head", ".json"), "§8.1 step 8", &bytes, want);
+    add.add(
+        ("json-sealed-and-its-head", ".json"),
+        "§8.1 step 8",
+        &bytes,
+        want,
+    );
     let file = format!("{{{JSON}}}\n");
     let (seal, _) = Seal::of("json").beside(file.as_bytes());
-    add.files(("json-sealed-beside", ".json"), "§3 place 4", file.as_bytes(), Some(&seal), verified());
+    add.files(
+        ("json-sealed-beside", ".json"),
+        "§3 place 4",
+        file.as_bytes(),
+        Some(&seal),
+        verified(),
+    );
     let edited = file.replacen('1', "2", 1);
     let want = Want::new("tampered", &["seal_mismatch"]);
-    add.files(("json-sealed-beside-edited", ".json"), "§8.1 step 2.2", edited.as_bytes(), Some(&seal), want);
+    add.files(
+        ("json-sealed-beside-edited", ".json"),
+        "§8.1 step 2.2",
+        edited.as_bytes(),
+        Some(&seal),
+        want,
+    );
     // A claim in a file with a seal beside it is none of that seal's.
     let want = verified();
     let (bytes, _) = Seal::of("shell").text("echo ok\n");
     let (seal, _) = Seal::of("shell").beside(&bytes);
-    add.files(("sealed-inside-and-beside", ".sh"), "§8.1 step 2: the seal beside has a report of its own", &bytes, Some(&seal), want);
+    add.files(
+        ("sealed-inside-and-beside", ".sh"),
+        "§8.1 step 2: the seal beside has a report of its own",
+        &bytes,
+        Some(&seal),
+        want,
+    );
 }
 
 fn edits(add: &mut Adder) {
@@ -81,10 +116,20 @@ fn edits(add: &mut Adder) {
     let text = String::from_utf8(bytes).expect("UTF-8");
     for (name, from, to, codes) in [
         ("edited", "echo ok", "echo no", &["seal_mismatch"][..]),
-        ("edited-time", "20260218T1030", "20260218T1031", &["seal_mismatch"]),
+        (
+            "edited-time",
+            "20260218T1030",
+            "20260218T1031",
+            &["seal_mismatch"],
+        ),
         ("edited-record", "0909-0-", "090a-0-", &["seal_mismatch"]),
         ("edited-seq", "-0-2026", "-1-2026", &["seal_mismatch"]),
-        ("edited-line-end", "echo ok\n", "echo ok\r\n", &["seal_mismatch"]),
+        (
+            "edited-line-end",
+            "echo ok\n",
+            "echo ok\r\n",
+            &["seal_mismatch"],
+        ),
     ] {
         let edited = text.replacen(from, to, 1);
         assert_ne!(edited, text, "{name}");
@@ -93,7 +138,11 @@ fn edits(add: &mut Adder) {
     }
     for (name, from, to) in [
         ("spelled-seq-01", "-0-2026", "-01-2026"),
-        ("spelled-time-that-does-not-exist", "20260218T1030", "20260230T1030"),
+        (
+            "spelled-time-that-does-not-exist",
+            "20260218T1030",
+            "20260230T1030",
+        ),
         ("spelled-version-2", "signed:1-", "signed:2-"),
         ("spelled-record-upper-case", "0909-0-", "090A-0-"),
         ("spelled-kind-unknown", "1-shell", "1-shells"),
@@ -101,7 +150,12 @@ fn edits(add: &mut Adder) {
         let edited = text.replacen(from, to, 1);
         assert_ne!(edited, text, "{name}");
         let want = Want::new("malformed", &["seal_unreadable"]);
-        add.add((name, ".sh"), "§8.1 step 2: §2 does not allow it", edited.as_bytes(), want);
+        add.add(
+            (name, ".sh"),
+            "§8.1 step 2: §2 does not allow it",
+            edited.as_bytes(),
+            want,
+        );
     }
     let mut cut = text.clone();
     cut.pop();
@@ -180,7 +234,13 @@ fn claims(add: &mut Adder) {
         ("seal-file-cut", seal[..60].to_vec()),
     ] {
         let want = Want::new("malformed", &["seal_unreadable"]);
-        add.files((name, ".sh"), "§3 place 4: it is that and nothing else", b"echo ok\n", Some(&seal), want);
+        add.files(
+            (name, ".sh"),
+            "§3 place 4: it is that and nothing else",
+            b"echo ok\n",
+            Some(&seal),
+            want,
+        );
     }
 }
 
@@ -202,13 +262,24 @@ fn signers(add: &mut Adder) {
     }
     .beside(b"echo ok\n");
     let want = Want::new("unknown_signer", &["unknown_signer"]);
-    add.files(("key-unknown-beside", ".sh"), "§8.1 step 4", b"echo ok\n", Some(&seal), want);
+    add.files(
+        ("key-unknown-beside", ".sh"),
+        "§8.1 step 4",
+        b"echo ok\n",
+        Some(&seal),
+        want,
+    );
     let (bytes, _) = shell();
     let pinned = |number| Options {
         pins: vec![hex(&key(number))],
         ..Options::default()
     };
-    add.add(("key-pinned", ".sh"), "§8.1 step 4", &bytes, verified().asked(pinned(1)));
+    add.add(
+        ("key-pinned", ".sh"),
+        "§8.1 step 4",
+        &bytes,
+        verified().asked(pinned(1)),
+    );
     add.add(
         ("key-other-than-pinned", ".sh"),
         "§8.1 step 4",
@@ -260,14 +331,50 @@ fn heads(add: &mut Adder) {
     let other = Digest::of(b"other").to_string();
     for (name, asked, exact, verdict, codes) in [
         ("head-older", &older, false, "verified", &[][..]),
-        ("head-older-exactly", &older, true, "open", &["head_not_last"]),
+        (
+            "head-older-exactly",
+            &older,
+            true,
+            "open",
+            &["head_not_last"],
+        ),
         ("head-same", &head, true, "verified", &[]),
         ("head-digest", &digest, true, "verified", &[]),
-        ("head-of-a-fork", &fork, false, "forked", &["other_than_head"]),
-        ("head-of-a-fork-exactly", &fork, true, "forked", &["other_than_head"]),
-        ("head-newer", &newest, false, "rolled_back", &["older_than_head"]),
-        ("head-of-another-record", &record, false, "foreign", &["other_record"]),
-        ("head-of-another-digest", &other, false, "foreign", &["other_head"]),
+        (
+            "head-of-a-fork",
+            &fork,
+            false,
+            "forked",
+            &["other_than_head"],
+        ),
+        (
+            "head-of-a-fork-exactly",
+            &fork,
+            true,
+            "forked",
+            &["other_than_head"],
+        ),
+        (
+            "head-newer",
+            &newest,
+            false,
+            "rolled_back",
+            &["older_than_head"],
+        ),
+        (
+            "head-of-another-record",
+            &record,
+            false,
+            "foreign",
+            &["other_record"],
+        ),
+        (
+            "head-of-another-digest",
+            &other,
+            false,
+            "foreign",
+            &["other_head"],
+        ),
     ] {
         let want = Want::new(verdict, codes).asked(asking(asked, exact));
         add.add((name, ".sh"), "§8.1 step 8", &bytes, want);
@@ -291,7 +398,12 @@ fn heads(add: &mut Adder) {
     let (bytes, _) = Seal::of("json").json(JSON);
     for (name, thread, verdict, codes) in [
         ("thread-same", "agency/1", "verified", &[][..]),
-        ("thread-of-another", "agency/2", "foreign", &["other_thread"]),
+        (
+            "thread-of-another",
+            "agency/2",
+            "foreign",
+            &["other_thread"],
+        ),
     ] {
         let options = Options {
             thread: Some(thread.to_owned()),

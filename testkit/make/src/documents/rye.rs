@@ -39,7 +39,9 @@ fn texts(add: &mut Adder) {
         ("rye-shell-by-its-profile", ".sh"),
         "§8.1 step 6: gaps are warnings",
         good.as_bytes(),
-        Want::new("verified", &["uncovered"]).asked(under("rye")).with_gaps(),
+        Want::new("verified", &["uncovered"])
+            .asked(under("rye"))
+            .with_gaps(),
     );
     let bare = format!("# {}\n{body}", fields(body));
     add.add(
@@ -109,7 +111,12 @@ fn texts(add: &mut Adder) {
 fn markdown(add: &mut Adder) {
     let body = "# Rules\n\nBe kind.\n";
     let knowledge = format!("<!-- {} -->\n{body}", fields(body));
-    add.add(("rye-knowledge", ".md"), "§6", knowledge.as_bytes(), verified());
+    add.add(
+        ("rye-knowledge", ".md"),
+        "§6",
+        knowledge.as_bytes(),
+        verified(),
+    );
     let block = "<directive name=\"d\">\nDo it.\n</directive>";
     let directive = format!("<!-- {} -->\nbefore\n{block}\n", fields(block));
     add.add(
@@ -119,7 +126,12 @@ fn markdown(add: &mut Adder) {
         Want::new("partial", &["uncovered"]),
     );
     let plain = format!("<!-- {} -->\n{block}\n", fields(block));
-    add.add(("rye-directive-alone", ".md"), "§6", plain.as_bytes(), verified());
+    add.add(
+        ("rye-directive-alone", ".md"),
+        "§6",
+        plain.as_bytes(),
+        verified(),
+    );
     let second = format!("{plain}<!-- {} -->\n", fields(block));
     add.add(
         ("rye-directive-and-a-second-header", ".md"),
@@ -172,13 +184,33 @@ fn json(add: &mut Adder) {
         Want::new("tampered", &["duplicate_key"]),
     );
     for (name, value, verdict, codes) in [
-        ("rye-json-signature-number", "7", "malformed", &["signature_not_text"][..]),
-        ("rye-json-signature-other", "\"me\"", "malformed", &["signature_unreadable"]),
-        ("rye-json-signature-empty", "\"\"", "unsigned", &["signature_empty", "unsigned"]),
+        (
+            "rye-json-signature-number",
+            "7",
+            "malformed",
+            &["signature_not_text"][..],
+        ),
+        (
+            "rye-json-signature-other",
+            "\"me\"",
+            "malformed",
+            &["signature_unreadable"],
+        ),
+        (
+            "rye-json-signature-empty",
+            "\"\"",
+            "unsigned",
+            &["signature_empty", "unsigned"],
+        ),
         ("rye-json-signature-null", "null", "unsigned", &["unsigned"]),
     ] {
         let file = format!("{{\"a\":1,\"_signature\":{value}}}\n");
-        add.add((name, ".json"), "§8.1 steps 3 and 5", file.as_bytes(), Want::new(verdict, codes));
+        add.add(
+            (name, ".json"),
+            "§8.1 steps 3 and 5",
+            file.as_bytes(),
+            Want::new(verdict, codes),
+        );
     }
     let thread = signed("\"capabilities\":[],\"thread_id\":\"t\"");
     add.add(
@@ -194,12 +226,32 @@ fn signatures(add: &mut Adder) {
     let good = fields(body);
     let padded = good.replacen("==", "=", 1);
     for (name, header, verdict, codes) in [
-        ("rye-signature-of-one-padding", padded, "forged", &["signature_encoding"][..]),
-        ("rye-time-that-does-not-exist", good.replace("2026-02-18", "2026-02-30"), "malformed", &["impossible_time"]),
-        ("rye-signature-unpadded", good.replace("==", ""), "verified", &[]),
+        (
+            "rye-signature-of-one-padding",
+            padded,
+            "forged",
+            &["signature_encoding"][..],
+        ),
+        (
+            "rye-time-that-does-not-exist",
+            good.replace("2026-02-18", "2026-02-30"),
+            "malformed",
+            &["impossible_time"],
+        ),
+        (
+            "rye-signature-unpadded",
+            good.replace("==", ""),
+            "verified",
+            &[],
+        ),
     ] {
         let file = format!("# {header}\n{body}");
-        add.add((name, ".yaml"), "§8.1 step 3", file.as_bytes(), Want::new(verdict, codes));
+        add.add(
+            (name, ".yaml"),
+            "§8.1 step 3",
+            file.as_bytes(),
+            Want::new(verdict, codes),
+        );
     }
     let file = format!("# {good}\n{body}");
     let trusting = |keys: Vec<String>| Options {
@@ -244,7 +296,12 @@ fn suffixes(add: &mut Adder) {
     let good = fields(body);
     let seal = Seal::of("yaml");
     let (bytes, _) = seal.between(&format!("# {good}|threadseal@"), &format!("\n{body}"));
-    add.add(("rye-and-a-seal", ".yaml"), "§3 place 3", &bytes, verified());
+    add.add(
+        ("rye-and-a-seal", ".yaml"),
+        "§3 place 3",
+        &bytes,
+        verified(),
+    );
     let text = String::from_utf8(bytes).expect("UTF-8");
     add.add(
         ("rye-and-a-seal-edited", ".yaml"),
@@ -286,7 +343,10 @@ fn key_files(add: &mut Adder) {
         ("key-file-of-another-fingerprint", ".toml"),
         "§8.3",
         file(3, &own(1)).as_bytes(),
-        Want::new("forged", &["fingerprint_mismatch", "key_vouches_for_itself"]),
+        Want::new(
+            "forged",
+            &["fingerprint_mismatch", "key_vouches_for_itself"],
+        ),
     );
     add.add(
         ("key-file-that-is-no-toml", ".toml"),
@@ -295,7 +355,17 @@ fn key_files(add: &mut Adder) {
         Want::new("unsigned", &["unsigned"]),
     );
     let signed = format!("# {}\n{stranger}", fields(&stranger));
-    add.add(("key-file-signed", ".toml"), "§8.3", signed.as_bytes(), verified());
+    add.add(
+        ("key-file-signed", ".toml"),
+        "§8.3",
+        signed.as_bytes(),
+        verified(),
+    );
     let (sealed, _) = Seal::of("toml").text(&stranger);
-    add.add(("key-file-sealed", ".toml"), "§8.3: the file claims a native seal", &sealed, verified());
+    add.add(
+        ("key-file-sealed", ".toml"),
+        "§8.3: the file claims a native seal",
+        &sealed,
+        verified(),
+    );
 }

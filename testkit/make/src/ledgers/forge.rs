@@ -90,7 +90,12 @@ impl Ledger {
 
     /// The head of a record.
     pub(super) fn head(&self, record: usize) -> String {
-        format!("{}:{record}:{}:{}", record_id(RUN), record + 1, self.records[record].0)
+        format!(
+            "{}:{record}:{}:{}",
+            record_id(RUN),
+            record + 1,
+            self.records[record].0
+        )
     }
 
     /// The digest of the signatures of the first records.
@@ -230,7 +235,8 @@ impl Head {
             run, count, time, ..
         } = self;
         let more: String = self.more.iter().map(|line| format!("{line}\n")).collect();
-        let text = format!("{name}\n{count}\n{hash}\nrun \"{run}\"\nkey {did}\ntime {time}\n{more}");
+        let text =
+            format!("{name}\n{count}\n{hash}\nrun \"{run}\"\nkey {did}\ntime {time}\n{more}");
         (name, text)
     }
 

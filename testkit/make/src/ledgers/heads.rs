@@ -30,7 +30,15 @@ fn expected(add: &mut Adder) {
     let plain = Ledger::of_steps(2, None);
     let (record, line) = (record_id("run-1"), signed.records[1].0);
     let cases = [
-        ("head-last", "met", signed.head(3), true, "verified", &[][..], Some(3)),
+        (
+            "head-last",
+            "met",
+            signed.head(3),
+            true,
+            "verified",
+            &[][..],
+            Some(3),
+        ),
         (
             "head-earlier",
             "the last record is signed",
@@ -100,13 +108,22 @@ fn expected(add: &mut Adder) {
         "unsigned-and-an-earlier-head",
         "§5.5 step 4.4",
         &plain,
-        Want::new("unsigned_tail", &["unsigned_tail"], Some(1))
-            .asked(asking(plain.head(1), false)),
+        Want::new("unsigned_tail", &["unsigned_tail"], Some(1)).asked(asking(plain.head(1), false)),
     );
     for (name, length, verdict, codes) in [
         ("length-right", 4, "open", &["head_unknown"][..]),
-        ("length-more", 5, "truncated", &["head_unknown", "length_differs"]),
-        ("length-fewer", 3, "open", &["head_unknown", "length_differs"]),
+        (
+            "length-more",
+            5,
+            "truncated",
+            &["head_unknown", "length_differs"],
+        ),
+        (
+            "length-fewer",
+            3,
+            "open",
+            &["head_unknown", "length_differs"],
+        ),
     ] {
         let options = Options {
             length: Some(length),
@@ -178,7 +195,9 @@ fn beside(add: &mut Adder) {
         "signed-head-by-the-pinned-key",
         "§6: with a signed head beside it no record must be signed",
         &plain,
-        Want::new("verified", &[], Some(3)).asked(options).beside(head.bytes()),
+        Want::new("verified", &[], Some(3))
+            .asked(options)
+            .beside(head.bytes()),
     );
     add.add(
         "signed-head-of-another-signature",
@@ -227,8 +246,7 @@ fn beside(add: &mut Adder) {
         "signed-head-of-a-fork",
         "§7: another record has its number",
         &plain,
-        Want::new("tampered", &["head_broken", "unsigned"], None)
-            .beside(Head::of(&forked).bytes()),
+        Want::new("tampered", &["head_broken", "unsigned"], None).beside(Head::of(&forked).bytes()),
     );
     let mut torn = Ledger::of_steps(2, None);
     torn.behind = "{\"run_id\":\"run";
@@ -309,7 +327,10 @@ fn misspelled(add: &mut Adder) {
     let good = String::from_utf8(Head::of(&plain).bytes()).expect("UTF-8");
     let cases: [(&str, String); 6] = [
         ("without-its-last-lf", good.trim_end().to_owned()),
-        ("with-a-line-more", Head::of(&plain).with("more 1".to_owned()).text_of()),
+        (
+            "with-a-line-more",
+            Head::of(&plain).with("more 1".to_owned()).text_of(),
+        ),
         (
             "with-another-zone",
             Head {

@@ -67,8 +67,13 @@ fn signatures(add: &mut Adder) {
         Want::new("forged", &["head_unknown", "signature_bad"], Some(2)),
     );
     for (name, alter) in [
-        ("signature-without-padding", (|text| text.replace("==", "")) as fn(String) -> String),
-        ("signature-with-another-word", |text| text.replace("ed25519", "ed25518")),
+        (
+            "signature-without-padding",
+            (|text| text.replace("==", "")) as fn(String) -> String,
+        ),
+        ("signature-with-another-word", |text| {
+            text.replace("ed25519", "ed25518")
+        }),
         ("signature-with-a-blank", |text| format!("{text} ")),
         ("signature-empty", |_| String::new()),
     ] {
@@ -110,7 +115,10 @@ fn signatures(add: &mut Adder) {
     let mut ledger = Ledger::of_steps(1, Some(1));
     ledger.altered(record(1, "started"), Some(1), |value| {
         let payload = map([("prompt", map([("$omitted", "for replay".into())]))]);
-        value.set("effect", map([("type", "llm_call".into()), ("payload", payload)]));
+        value.set(
+            "effect",
+            map([("type", "llm_call".into()), ("payload", payload)]),
+        );
     });
     ledger.record(record(1, "completed"), Some(1));
     add.add(
@@ -173,7 +181,12 @@ fn actors(add: &mut Adder) {
     let (mut ledger, id) = begun();
     ledger.record(by(record(1, "started"), &id), Some(1));
     ledger.record(by(record(1, "completed"), &id), Some(1));
-    add.add("actors", "§6", &ledger, Want::new("open", &["head_unknown"], Some(2)));
+    add.add(
+        "actors",
+        "§6",
+        &ledger,
+        Want::new("open", &["head_unknown"], Some(2)),
+    );
     let (mut ledger, id) = begun();
     ledger.record(by(record(1, "started"), &id), Some(1));
     ledger.record(by(record(1, "completed"), &id), None);
@@ -264,7 +277,11 @@ fn beginnings(add: &mut Adder) {
         "genesis-later",
         "§6: only record 0 begins a ledger",
         &ledger,
-        Want::new("tampered", &["genesis_misplaced", "step_ended_twice", "unsigned"], None),
+        Want::new(
+            "tampered",
+            &["genesis_misplaced", "step_ended_twice", "unsigned"],
+            None,
+        ),
     );
     let hash = ledger.records[1].0.to_string();
     for (name, rule, hash, verdict, codes) in [

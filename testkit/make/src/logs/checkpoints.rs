@@ -3,8 +3,8 @@
 use super::{Adder, answer, signed_by_the_log};
 use crate::list::{Expected, Options, Short};
 use crate::proof_forge::{LOG, LogPart, log_key, signature_line, vkey, witness, witness_name};
-use threadseal_core::encoding;
 use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
 
 pub(super) fn add(add: &mut Adder) {
     others(add);
@@ -55,7 +55,13 @@ impl Adder {
             ("policy", ".policy", policy.as_bytes()),
         ];
         let name = format!("checkpoint-{name}");
-        self.add(("checkpoint", &name), &format!("tlog.md, {rule}"), &[], short, &files);
+        self.add(
+            ("checkpoint", &name),
+            &format!("tlog.md, {rule}"),
+            &[],
+            short,
+            &files,
+        );
     }
 }
 
@@ -73,19 +79,37 @@ fn others(add: &mut Adder) {
         let rule = "tlog.md, \"Judging a note\": of another implementation";
         let name = format!("checkpoint-{}-of-others", name.replace('_', "-"));
         let expected = Expected::Short(short);
-        add.0
-            .add_named("checkpoint", (&name, rule), Options::default(), expected, files);
+        add.0.add_named(
+            "checkpoint",
+            (&name, rule),
+            Options::default(),
+            expected,
+            files,
+        );
     }
 }
 
 fn times(add: &mut Adder) {
     let rule = "\"Judging a note\" 5: the latest time at which it is met";
     let mut two = part();
-    two.signatures.extend([two.cosigned(1, 100), two.cosigned(2, 200)]);
-    add.checkpoint("by-two-of-three", rule, &note(&two), &two_of_three(), at(100));
+    two.signatures
+        .extend([two.cosigned(1, 100), two.cosigned(2, 200)]);
+    add.checkpoint(
+        "by-two-of-three",
+        rule,
+        &note(&two),
+        &two_of_three(),
+        at(100),
+    );
     let mut three = two.clone();
     three.signatures.push(three.cosigned(3, 300));
-    add.checkpoint("by-three-of-three", rule, &note(&three), &two_of_three(), at(200));
+    add.checkpoint(
+        "by-three-of-three",
+        rule,
+        &note(&three),
+        &two_of_three(),
+        at(200),
+    );
     let all = policy("group g all w1 w2 w3\nquorum g\n");
     add.checkpoint("by-all", rule, &note(&three), &all, at(100));
     let any = policy("group g any w1 w2 w3\nquorum g\n");
@@ -95,16 +119,47 @@ fn times(add: &mut Adder) {
     let mut again = two.clone();
     again.signatures.push(again.cosigned(1, 250));
     let newest = "\"Which known keys signed\": of several lines the newest time counts";
-    add.checkpoint("by-one-key-twice", newest, &note(&again), &two_of_three(), at(200));
+    add.checkpoint(
+        "by-one-key-twice",
+        newest,
+        &note(&again),
+        &two_of_three(),
+        at(200),
+    );
     let mut last = part();
-    last.signatures.push(last.cosigned(1, i64::MAX.unsigned_abs()));
+    last.signatures
+        .push(last.cosigned(1, i64::MAX.unsigned_abs()));
     let one = policy("quorum w1\n");
-    add.checkpoint("at-the-last-second", "\"Cosignatures\": time", &note(&last), &one, at(i64::MAX.unsigned_abs()));
+    add.checkpoint(
+        "at-the-last-second",
+        "\"Cosignatures\": time",
+        &note(&last),
+        &one,
+        at(i64::MAX.unsigned_abs()),
+    );
     let alone = part();
-    add.checkpoint("by-one-of-three", rule, &note(&alone), &two_of_three(), answer("not_met"));
+    add.checkpoint(
+        "by-one-of-three",
+        rule,
+        &note(&alone),
+        &two_of_three(),
+        answer("not_met"),
+    );
     let none = policy("quorum none\n");
-    add.checkpoint("by-the-log-alone", "\"Judging a note\" 4", &note(&alone), &none, answer("log_alone"));
-    add.checkpoint("witnessed-and-quorum-none", "\"Judging a note\" 4", &note(&three), &none, answer("log_alone"));
+    add.checkpoint(
+        "by-the-log-alone",
+        "\"Judging a note\" 4",
+        &note(&alone),
+        &none,
+        answer("log_alone"),
+    );
+    add.checkpoint(
+        "witnessed-and-quorum-none",
+        "\"Judging a note\" 4",
+        &note(&three),
+        &none,
+        answer("log_alone"),
+    );
 }
 
 fn lines(add: &mut Adder) {
@@ -119,27 +174,85 @@ fn lines(add: &mut Adder) {
         two.signatures.push(line);
         note(&two)
     };
-    add.checkpoint("with-a-bad-cosignature", bad, &with(other.cosigned(3, 100)), &two_of_three(), answer("bad"));
-    add.checkpoint("with-a-bad-line-of-the-log", bad, &with(other.signed(LOG, &log_key())), &two_of_three(), answer("bad"));
+    add.checkpoint(
+        "with-a-bad-cosignature",
+        bad,
+        &with(other.cosigned(3, 100)),
+        &two_of_three(),
+        answer("bad"),
+    );
+    add.checkpoint(
+        "with-a-bad-line-of-the-log",
+        bad,
+        &with(other.signed(LOG, &log_key())),
+        &two_of_three(),
+        answer("bad"),
+    );
     let unknown = with(other.cosigned(4, 100));
-    add.checkpoint("with-a-bad-line-of-no-known-key", "\"Which known keys signed\"", &unknown, &two_of_three(), at(1_771_356_500));
-    let mut blob = encoding::parse_base64(two.cosigned(3, 100).trim_end().rsplit(' ').next().unwrap_or_default()).expect("base64");
+    add.checkpoint(
+        "with-a-bad-line-of-no-known-key",
+        "\"Which known keys signed\"",
+        &unknown,
+        &two_of_three(),
+        at(1_771_356_500),
+    );
+    let mut blob = encoding::parse_base64(
+        two.cosigned(3, 100)
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .unwrap_or_default(),
+    )
+    .expect("base64");
     for (name, time) in [("time-0", 0), ("time-of-2-to-63", 1_u64 << 63)] {
         blob[4..12].copy_from_slice(&time.to_be_bytes());
         let line = signature_line(&witness_name(3), &blob);
-        add.checkpoint(&format!("with-{name}"), "\"Cosignatures\": a bad line", &with(line), &two_of_three(), answer("bad"));
+        add.checkpoint(
+            &format!("with-{name}"),
+            "\"Cosignatures\": a bad line",
+            &with(line),
+            &two_of_three(),
+            answer("bad"),
+        );
     }
     let line = signature_line(&witness_name(3), &blob[..76 - 1]);
-    add.checkpoint("with-a-short-cosignature", bad, &with(line), &two_of_three(), answer("bad"));
+    add.checkpoint(
+        "with-a-short-cosignature",
+        bad,
+        &with(line),
+        &two_of_three(),
+        answer("bad"),
+    );
     let unsigned = LogPart {
         signatures: two.signatures[1..].to_vec(),
         ..two.clone()
     };
-    add.checkpoint("that-the-log-did-not-sign", "\"Judging a note\" 3", &note(&unsigned), &two_of_three(), answer("not_met"));
-    let foreign = policy("quorum none\n").replace(&log_line(), &format!("log {}\n", vkey("example.com/other", 1, &log_key())));
-    add.checkpoint("of-no-log-of-the-policy", "\"Judging a note\" 2", &note(&two), &foreign, answer("not_met"));
+    add.checkpoint(
+        "that-the-log-did-not-sign",
+        "\"Judging a note\" 3",
+        &note(&unsigned),
+        &two_of_three(),
+        answer("not_met"),
+    );
+    let foreign = policy("quorum none\n").replace(
+        &log_line(),
+        &format!("log {}\n", vkey("example.com/other", 1, &log_key())),
+    );
+    add.checkpoint(
+        "of-no-log-of-the-policy",
+        "\"Judging a note\" 2",
+        &note(&two),
+        &foreign,
+        answer("not_met"),
+    );
     let none = format!("{}quorum none\n", witness_line(1));
-    add.checkpoint("by-a-policy-without-logs", "\"Judging a note\": met by no note", &note(&two), &none, answer("not_met"));
+    add.checkpoint(
+        "by-a-policy-without-logs",
+        "\"Judging a note\": met by no note",
+        &note(&two),
+        &none,
+        answer("not_met"),
+    );
 }
 
 /// The text of a checkpoint, signed as it is.
@@ -155,13 +268,33 @@ fn texts(add: &mut Adder) {
         ("with-17-extensions", format!("{good}{many}x\n"), "bad"),
         ("of-size-05", good.replacen("\n5\n", "\n05\n", 1), "bad"),
         ("of-size-plus-5", good.replacen("\n5\n", "\n+5\n", 1), "bad"),
-        ("of-size-2-to-63", good.replacen("\n5\n", "\n9223372036854775808\n", 1), "bad"),
-        ("of-size-2-to-63-less-1", good.replacen("\n5\n", "\n9223372036854775807\n", 1), "log_alone"),
-        ("of-size-0-with-leaves", good.replacen("\n5\n", "\n0\n", 1), "bad"),
+        (
+            "of-size-2-to-63",
+            good.replacen("\n5\n", "\n9223372036854775808\n", 1),
+            "bad",
+        ),
+        (
+            "of-size-2-to-63-less-1",
+            good.replacen("\n5\n", "\n9223372036854775807\n", 1),
+            "log_alone",
+        ),
+        (
+            "of-size-0-with-leaves",
+            good.replacen("\n5\n", "\n0\n", 1),
+            "bad",
+        ),
         ("of-size-0", format!("{LOG}\n0\n{empty}\n"), "log_alone"),
         ("without-root", format!("{LOG}\n5\n"), "bad"),
-        ("with-a-root-of-31-bytes", format!("{LOG}\n5\n{}\n", encoding::base64(&[7; 31])), "bad"),
-        ("with-an-unpadded-root", format!("{LOG}\n5\n{}\n", root.trim_end_matches('=')), "bad"),
+        (
+            "with-a-root-of-31-bytes",
+            format!("{LOG}\n5\n{}\n", encoding::base64(&[7; 31])),
+            "bad",
+        ),
+        (
+            "with-an-unpadded-root",
+            format!("{LOG}\n5\n{}\n", root.trim_end_matches('=')),
+            "bad",
+        ),
     ] {
         let part = signed_by_the_log(LogPart {
             checkpoint: text,
@@ -185,29 +318,74 @@ fn policies(add: &mut Adder) {
         ("with-an-unknown-word", policy("quorum w1\nmore\n")),
         ("with-an-unknown-name", policy("quorum w4\n")),
         ("with-a-name-twice", policy("group w1 any w2\nquorum w1\n")),
-        ("with-a-group-of-none", policy("group none any w1\nquorum w1\n")),
-        ("with-a-member-of-two-groups", policy("group a any w1\ngroup b any w1\nquorum a\n")),
+        (
+            "with-a-group-of-none",
+            policy("group none any w1\nquorum w1\n"),
+        ),
+        (
+            "with-a-member-of-two-groups",
+            policy("group a any w1\ngroup b any w1\nquorum a\n"),
+        ),
         ("with-a-member-twice", policy("group a 1 w1 w1\nquorum a\n")),
         ("with-more-than-all", policy("group a 3 w1 w2\nquorum a\n")),
         ("with-zero", policy("group a 0 w1 w2\nquorum a\n")),
         ("with-01", policy("group a 01 w1 w2\nquorum a\n")),
-        ("with-a-group-without-members", policy("group a any\nquorum none\n")),
-        ("with-a-name-behind-its-use", format!("{log}group g any w1\n{w1}quorum g\n")),
+        (
+            "with-a-group-without-members",
+            policy("group a any\nquorum none\n"),
+        ),
+        (
+            "with-a-name-behind-its-use",
+            format!("{log}group g any w1\n{w1}quorum g\n"),
+        ),
         ("with-a-control-character", policy("# \u{1}\nquorum w1\n")),
         ("with-cr", policy("quorum w1\r\n")),
         ("with-a-key-twice", format!("{log}{log}quorum none\n")),
-        ("with-a-log-s-key-as-a-witness", format!("{as_log}{w1}quorum none\n")),
-        ("with-a-witness-s-key-as-a-log", format!("{}quorum none\n", w1.replace("witness w1", "log"))),
-        ("with-a-log-of-threadseal", format!("{threadseal}quorum none\n")),
-        ("with-another-id", two_of_three().replacen("log example.com/log+", "log example.com/log+0", 1)),
+        (
+            "with-a-log-s-key-as-a-witness",
+            format!("{as_log}{w1}quorum none\n"),
+        ),
+        (
+            "with-a-witness-s-key-as-a-log",
+            format!("{}quorum none\n", w1.replace("witness w1", "log")),
+        ),
+        (
+            "with-a-log-of-threadseal",
+            format!("{threadseal}quorum none\n"),
+        ),
+        (
+            "with-another-id",
+            two_of_three().replacen("log example.com/log+", "log example.com/log+0", 1),
+        ),
     ] {
-        add.checkpoint(&format!("policy-{name}"), "\"Policies\": refused", &good, &policy, answer("policy_refused"));
+        add.checkpoint(
+            &format!("policy-{name}"),
+            "\"Policies\": refused",
+            &good,
+            &policy,
+            answer("policy_refused"),
+        );
     }
     let time = at(1_771_356_500);
     for (name, policy) in [
-        ("with-blanks-and-comments", format!("# \u{e9}\n\n \t{}", two_of_three().replace("group g", "\tgroup\tg "))),
-        ("with-addresses", two_of_three().replacen("\nwitness", " https://log.example/\nwitness", 1)),
+        (
+            "with-blanks-and-comments",
+            format!(
+                "# \u{e9}\n\n \t{}",
+                two_of_three().replace("group g", "\tgroup\tg ")
+            ),
+        ),
+        (
+            "with-addresses",
+            two_of_three().replacen("\nwitness", " https://log.example/\nwitness", 1),
+        ),
     ] {
-        add.checkpoint(&format!("policy-{name}"), "\"Policies\"", &good, &policy, time.clone());
+        add.checkpoint(
+            &format!("policy-{name}"),
+            "\"Policies\"",
+            &good,
+            &policy,
+            time.clone(),
+        );
     }
 }

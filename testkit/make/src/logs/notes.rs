@@ -27,7 +27,13 @@ pub(super) fn add(add: &mut Adder) {
     let mut case = |name: &str, keys: &[String], short: Short, note: &str| {
         let rule = "keys-and-trust.md §6";
         let name = format!("note-{name}");
-        add.add(("note", &name), rule, keys, short, &[("note", ".note", note.as_bytes())]);
+        add.add(
+            ("note", &name),
+            rule,
+            keys,
+            short,
+            &[("note", ".note", note.as_bytes())],
+        );
     };
     let one = [known(1, NAME)];
     let two = [known(1, NAME), known(2, NAME)];
@@ -38,27 +44,78 @@ pub(super) fn add(add: &mut Adder) {
     case("signed-by-two", &two, verified(&two), &both);
     case("signed-by-one-of-two", &two, verified(&two[..1]), &good);
     case("signed-by-a-known-and-another", &one, verified(&one), &both);
-    case("twice-the-same-line", &one, verified(&one), &format!("{good}{}", line(1, NAME, TEXT)));
+    case(
+        "twice-the-same-line",
+        &one,
+        verified(&one),
+        &format!("{good}{}", line(1, NAME, TEXT)),
+    );
     case("without-a-known-key", &[], answer("no_known_signer"), &good);
-    case("by-an-unknown-key", &two[1..], answer("no_known_signer"), &good);
-    case("under-another-name", &[known(1, "example.com/other")], answer("no_known_signer"), &good);
-    case("of-another-text", &one, answer("bad_signature"), &format!("{TEXT}\n{wrong}"));
-    case("good-and-bad-line", &one, answer("bad_signature"), &format!("{good}{wrong}"));
-    case("bad-line-of-an-unknown-key", &two[1..], answer("no_known_signer"), &format!("{TEXT}\n{wrong}"));
+    case(
+        "by-an-unknown-key",
+        &two[1..],
+        answer("no_known_signer"),
+        &good,
+    );
+    case(
+        "under-another-name",
+        &[known(1, "example.com/other")],
+        answer("no_known_signer"),
+        &good,
+    );
+    case(
+        "of-another-text",
+        &one,
+        answer("bad_signature"),
+        &format!("{TEXT}\n{wrong}"),
+    );
+    case(
+        "good-and-bad-line",
+        &one,
+        answer("bad_signature"),
+        &format!("{good}{wrong}"),
+    );
+    case(
+        "bad-line-of-an-unknown-key",
+        &two[1..],
+        answer("no_known_signer"),
+        &format!("{TEXT}\n{wrong}"),
+    );
     let malformed = |text: String| (answer("malformed"), text);
     for (name, (short, note)) in [
         ("without-its-last-lf", malformed(good.trim_end().to_owned())),
-        ("without-a-blank-line", malformed(good.replace("\n\n", "\n"))),
+        (
+            "without-a-blank-line",
+            malformed(good.replace("\n\n", "\n")),
+        ),
         ("without-signatures", malformed(format!("{TEXT}\n"))),
         ("with-a-hyphen", malformed(good.replace('\u{2014}', "-"))),
-        ("with-cr", malformed(good.replace("first line\n", "first line\r\n"))),
-        ("with-tab", malformed(good.replace("first line", "first\tline"))),
-        ("with-two-blanks", malformed(good.replace("\u{2014} ", "\u{2014}  "))),
-        ("with-a-blank-behind", malformed(good.replace("=\n", "= \n"))),
+        (
+            "with-cr",
+            malformed(good.replace("first line\n", "first line\r\n")),
+        ),
+        (
+            "with-tab",
+            malformed(good.replace("first line", "first\tline")),
+        ),
+        (
+            "with-two-blanks",
+            malformed(good.replace("\u{2014} ", "\u{2014}  ")),
+        ),
+        (
+            "with-a-blank-behind",
+            malformed(good.replace("=\n", "= \n")),
+        ),
         ("without-padding", malformed(good.replace("=\n", "\n"))),
         ("with-a-line-behind", malformed(format!("{good}more\n"))),
-        ("with-65-lines", malformed(format!("{TEXT}\n{}", line(1, NAME, TEXT).repeat(65)))),
-        ("that-begins-as-a-cosignature", malformed(format!("cosignature/v1\n{good}"))),
+        (
+            "with-65-lines",
+            malformed(format!("{TEXT}\n{}", line(1, NAME, TEXT).repeat(65))),
+        ),
+        (
+            "that-begins-as-a-cosignature",
+            malformed(format!("cosignature/v1\n{good}")),
+        ),
         ("empty", malformed(String::new())),
     ] {
         case(name, &one, short, &note);
@@ -66,9 +123,24 @@ pub(super) fn add(add: &mut Adder) {
     let many = format!("{TEXT}\n{}", line(1, NAME, TEXT).repeat(64));
     case("with-64-lines", &one, verified(&one), &many);
     let delete = "first\u{7f}line\n";
-    case("with-delete", &one, verified(&one), &format!("{delete}\n{}", line(1, NAME, delete)));
+    case(
+        "with-delete",
+        &one,
+        verified(&one),
+        &format!("{delete}\n{}", line(1, NAME, delete)),
+    );
     let short = signature_line(NAME, &signature(&key(1), NAME, TEXT)[..4]);
-    case("with-an-id-alone", &one, answer("malformed"), &format!("{TEXT}\n{short}"));
+    case(
+        "with-an-id-alone",
+        &one,
+        answer("malformed"),
+        &format!("{TEXT}\n{short}"),
+    );
     let long = signature_line(NAME, &[&signature(&key(1), NAME, TEXT)[..], b"x"].concat());
-    case("with-a-signature-of-65-bytes", &one, answer("bad_signature"), &format!("{TEXT}\n{long}"));
+    case(
+        "with-a-signature-of-65-bytes",
+        &one,
+        answer("bad_signature"),
+        &format!("{TEXT}\n{long}"),
+    );
 }

@@ -381,7 +381,11 @@ impl<'a> Reader<'a> {
         let mut members: Vec<(Text, Value)> = Vec::new();
         for _ in 0..argument {
             let start = self.at;
-            if self.bytes.get(start).is_some_and(|first| first >> 5 != TEXT) {
+            if self
+                .bytes
+                .get(start)
+                .is_some_and(|first| first >> 5 != TEXT)
+            {
                 return Err(fault(start, CborErrorKind::KeyNotText));
             }
             let (_, info, argument) = self.head()?;
