@@ -135,6 +135,8 @@ pub(crate) struct Scan {
     /// Tails that the recorder adopted or dropped, as lines under the last good seal state it. What
     /// was adopted is kept to its end: no line of it may ever count as sealed.
     pub(crate) adopted: Vec<[u64; 2]>,
+    /// Whether any line states that, sealed or not: only a closer look checks the digest of a tail.
+    pub(crate) adopts: bool,
     pub(crate) dropped: Vec<Finding>,
     /// How many of each there were then; those since are no more than a tail.
     pub(super) sealed_recoveries: (usize, usize),
@@ -244,6 +246,7 @@ impl Scanner {
             tail_fault: None,
             torn: false,
             adopted: Vec::new(),
+            adopts: false,
             dropped: Vec::new(),
             sealed_recoveries: (0, 0),
             watch: Watch::default(),
@@ -517,6 +520,7 @@ impl Scanner {
         self.speak_for_nobody();
         let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
         self.out.watch.adopted(after_line);
+        self.out.adopts = true;
         let (sealed, _) = self.out.sealed_recoveries;
         // A second event about one tail names all that the first one did.
         self.out.adopted.truncate(sealed);

@@ -239,7 +239,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         _ => None,
     };
     Outcome {
-        look_closer: (!sound || !scan.adopted.is_empty()) && !every_signature,
+        look_closer: (!sound || scan.adopts) && !every_signature,
         report,
         verified,
         unfinished,

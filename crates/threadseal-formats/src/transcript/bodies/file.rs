@@ -150,7 +150,9 @@ impl BodiesReader {
             return self.expect(false);
         };
         // The second line of one commitment is none, also where one of the two does not fit.
-        self.expect(!self.bodies.names(&entry.commitment));
+        if self.bodies.names(&entry.commitment) {
+            return self.expect(false);
+        }
         let is_room = self.bodies.held.len() + self.bodies.changed.len() < MAX_RECORD_BODIES;
         if entry.holds(&record) && is_room {
             let bytes = entry.body.len() as u64;
