@@ -65,6 +65,8 @@ class TurnChecker {
   private readonly report = new Report("proof", "native");
   private readonly sealers: Sealer[] = [];
   private readonly heirs: Uint8Array[] = [];
+  /** Whether a `tail_adopted` is shown. */
+  private adopted = false;
   private manifest!: Manifest;
   private proof!: TurnProof;
 
@@ -143,7 +145,6 @@ class TurnChecker {
     let lastRead: { bytes: Uint8Array; number: bigint } | null = null;
     let lastTaken: Seal | null = null;
     let heirSinceSeal = false;
-    let adopted: bigint | null = null;
     for (const [i, bytes] of this.proof.lines.entries()) {
       const number = this.proof.first + BigInt(i);
       const line = parseFrame(bytes, this.manifest.id);
@@ -152,7 +153,6 @@ class TurnChecker {
         lastRead = { bytes, number };
         heirSinceSeal = false;
       } else if (line.kind === "authority") {
-        if (adopted !== null) throw new Fault("tampered", "event_malformed", adopted);
         if (lastRead !== null) {
           lastTaken = this.sealOf(lastRead.bytes, lastRead.number);
           await this.take(lastTaken);
@@ -164,8 +164,7 @@ class TurnChecker {
       } else if (line.kind === "tail_dropped" && heirSinceSeal) {
         throw new Fault("tampered", "event_malformed", number);
       } else if (line.kind === "tail_adopted") {
-        if (this.heirs.length > 0) throw new Fault("tampered", "event_malformed", number);
-        adopted ??= number;
+        this.adopted = true;
       }
     }
     await this.take(closing);
@@ -184,6 +183,7 @@ class TurnChecker {
   /** "Taking" a seal. */
   private async take(seal: Seal): Promise<void> {
     const heir = this.heirs.at(-1);
+    if (heir !== undefined && this.adopted) throw new Fault("tampered", "event_malformed");
     let way: Uint8Array[];
     if (heir === undefined) way = await followTo(seal, this.proof.keys, this.manifest, (bytes) => this.sealOf(bytes, null), (bytes) => this.nativeLine(bytes, null));
     else {
@@ -476,10 +476,9 @@ export async function followTo(
   };
   for (const step of keys.steps) {
     const one = sealOf(step.seal);
-    const event = step.kind === "key" ? nativeLine(step.event) : null;
     const signer = step.kind === "key" && one.key !== hex(keyId(current)) ? null : signerOf(one);
     if (signer === null || !(await noteHolds(one, manifest.origin, signer))) throw new Fault("forged", "signature_bad");
-    const next = step.kind === "next" ? one.nextKey : announcedKey(one, event!, step.event, step.hashes);
+    const next = step.kind === "next" ? one.nextKey : announcedKey(one, step.event, step.hashes, nativeLine);
     const isTaken = next !== null
       && (were.some((key) => equal(key, next)) || (manifest.split && equal(next, manifest.authority)));
     if (next === null || isTaken || (after !== null && one.seq <= after)) throw new Fault("forged", "key_step_bad");
@@ -495,11 +494,14 @@ export async function followTo(
 }
 
 /** The key that a `key` event announces on the line before its seal, or null where it does not. */
-function announcedKey(seal: Seal, event: NativeLine, bytes: Uint8Array, hashes: readonly Uint8Array[]): Uint8Array | null {
-  if (seal.nextKey !== null || event.kind !== "key" || seal.lines < 1n) return null;
+function announcedKey(
+  seal: Seal, bytes: Uint8Array, hashes: readonly Uint8Array[], nativeLine: (bytes: Uint8Array) => NativeLine,
+): Uint8Array | null {
+  if (seal.nextKey !== null || seal.lines < 1n) return null;
   const root = rootByInclusion(leafHash(bytes), seal.lines - 1n, seal.lines, hashes);
   if (root === null || !equal(root, seal.root)) return null;
-  return parseKeyEvent(payloadText(event));
+  const event = nativeLine(bytes);
+  return event.kind === "key" ? parseKeyEvent(payloadText(event)) : null;
 }
 
 interface BodiesAnswer {
