@@ -399,7 +399,7 @@ impl Verifier {
 }
 
 impl Seen {
-    /// Whether the report may need it: one that it has no room for tells it that there are more.
+    /// Whether the report may need it: from one without room it learns that there are more.
     fn may_note(&mut self, code: FindingCode) -> bool {
         let count = self.counts.entry(code).or_default();
         *count += 1;
