@@ -34,7 +34,7 @@ class Listed(dict):
 
 def all_lists() -> list[Listed]:
     """Every question of the testkit."""
-    folders = ["native", "observed", "proofs", "scroll/rules", "ledger/rules", "documents/rules", "tlog/rules"]
+    folders = ["native", "observed", "proofs", "rules/scroll", "rules/ledger", "rules/documents", "rules/tlog"]
     found = [listed for folder in folders for listed in index(HERE / folder)]
     return found + scrolls() + ledgers() + native_documents() + rye_documents() + transcripts() + notes()
 

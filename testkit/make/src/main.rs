@@ -52,10 +52,10 @@ fn make(folder: &Path) -> Fallible<()> {
         ("native", native::vectors()),
         ("observed", observed::vectors()),
         ("proofs", proofs::vectors()),
-        ("scroll/rules", scrolls::vectors()),
-        ("ledger/rules", ledgers::vectors()),
-        ("documents/rules", documents::vectors()),
-        ("tlog/rules", logs::vectors()),
+        ("rules/scroll", scrolls::vectors()),
+        ("rules/ledger", ledgers::vectors()),
+        ("rules/documents", documents::vectors()),
+        ("rules/tlog", logs::vectors()),
     ] {
         vectors.write(&folder.join(name))?;
         println!("{name}: {} vectors", vectors.len());

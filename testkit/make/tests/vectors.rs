@@ -17,10 +17,10 @@ const FOLDERS: [(&str, usize); 7] = [
     ("native", 300),
     ("observed", 80),
     ("proofs", 60),
-    ("scroll/rules", 150),
-    ("ledger/rules", 80),
-    ("documents/rules", 110),
-    ("tlog/rules", 120),
+    ("rules/scroll", 150),
+    ("rules/ledger", 80),
+    ("rules/documents", 110),
+    ("rules/tlog", 120),
 ];
 /// What a vector has beside its answer.
 const ASKED: [&str; 5] = ["name", "kind", "files", "options", "rule"];

@@ -66,7 +66,7 @@ export function parseNativeLine(bytes: Uint8Array, known: Uint8Array | null = nu
 }
 
 /** Reads the frame of a line, or null. Of the payload only the first and the last byte are looked at. */
-export function parseFrame(bytes: Uint8Array, known: Uint8Array | null = null): NativeLine | null {
+function parseFrame(bytes: Uint8Array, known: Uint8Array | null = null): NativeLine | null {
   if (bytes.length + 1 > MAX_LINE_BYTES || !isPrintable(bytes)) return null;
   if (!hasAt(bytes, 0, '{"timestamp":')) return null;
   let at = 13;

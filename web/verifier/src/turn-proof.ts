@@ -8,7 +8,7 @@ import { leafHash, rootByInclusion, rootByRange } from "./merkle.js";
 import {
   type Checkpoint, type Commitment, type EventKind, MAX_RECORD_KEYS, type Manifest, type NativeLine, bodyFits,
   commitmentsOf, delegatesTo, delegationHolds, headText, isThreadPath, mayCommit, noteHolds, parseAuthority,
-  parseCheckpoint, parseDelegation, parseFrame, parseKeyEvent, parseManifest, parseNativeLine, parseRedaction, parseTailAdopted,
+  parseCheckpoint, parseDelegation, parseKeyEvent, parseManifest, parseNativeLine, parseRedaction, parseTailAdopted,
   parseTailDropped, payloadText, rotatesTo, sigHolds,
 } from "./native-lines.js";
 import { type State, faultOfEvent, sealMayStand } from "./native-order.js";
@@ -147,7 +147,7 @@ class TurnChecker {
     let heirSinceSeal = false;
     for (const [i, bytes] of this.proof.lines.entries()) {
       const number = this.proof.first + BigInt(i);
-      const line = parseFrame(bytes, this.manifest.id);
+      const line = parseNativeLine(bytes, this.manifest.id);
       if (line === null) continue;
       if (line.kind === "checkpoint") {
         lastRead = { bytes, number };

@@ -73,8 +73,8 @@ fn others(add: &mut Adder) {
             ..answer("witnessed")
         };
         let files = vec![
-            ("note", format!("../{name}.note")),
-            ("policy", format!("../{name}.policy")),
+            ("note", format!("../../tlog/{name}.note")),
+            ("policy", format!("../../tlog/{name}.policy")),
         ];
         let rule = "tlog.md, \"Judging a note\": of another implementation";
         let name = format!("checkpoint-{}-of-others", name.replace('_', "-"));

@@ -46,7 +46,7 @@ impl TurnProof {
         let (mut seal, mut is_fresh) = (None, false);
         for (line, number) in self.lines.iter().zip(self.first..) {
             // An invalid line is reported when all lines are read.
-            let Some(frame) = event::parse_frame(line.as_bytes()) else {
+            let Ok(frame) = event::check_line(line.as_bytes()) else {
                 continue;
             };
             match frame.event_type {
