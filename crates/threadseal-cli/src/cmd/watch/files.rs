@@ -46,6 +46,13 @@ impl Folder {
         path.starts_with(&self.path)
     }
 
+    /// A file in it by the name that it has below [`Folder::path`]: the system reports absolute paths.
+    pub(super) fn named(&self, reported: &Path) -> Option<PathBuf> {
+        let absolute = std::path::absolute(&self.path).ok()?;
+        let rest = reported.strip_prefix(absolute).ok()?;
+        Some(self.path.join(rest))
+    }
+
     pub(super) fn agent_name(&self) -> Option<&'static str> {
         #[cfg(feature = "capture")]
         return self.agent.map(threadseal_capture::Agent::name);
@@ -335,4 +342,27 @@ pub(super) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     #[cfg(any(feature = "agent", feature = "cloud", feature = "capture"))]
     crate::context::cancel_on_interrupt(&stop)?;
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reported_file_has_the_name_that_it_has_in_a_folder_named_relatively() {
+        let folder = Folder {
+            path: PathBuf::from("logs"),
+            agent: None,
+            #[cfg(feature = "capture")]
+            logs: None,
+        };
+        let reported = std::path::absolute("logs/deep/a.jsonl").unwrap();
+        let named = folder.named(&reported).unwrap();
+        assert_eq!(named, Path::new("logs/deep/a.jsonl"));
+        assert!(folder.holds(&named) && !folder.holds(&reported));
+        assert_eq!(
+            folder.named(&std::path::absolute("other/a.jsonl").unwrap()),
+            None
+        );
+    }
 }

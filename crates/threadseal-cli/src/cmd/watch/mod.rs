@@ -264,7 +264,8 @@ impl Watch<'_> {
                     polls = self.watch_folders(&mut watcher, &mut watched);
                     break Changed::of(self.all()?);
                 }
-                if let Some((changed, is_complete)) = gather(wakes) {
+                if let Some((mut changed, is_complete)) = gather(wakes) {
+                    changed.paths = changed.paths.iter().map(|path| self.named(path)).collect();
                     looked = looked.filter(|_| is_complete);
                     break changed;
                 }
@@ -298,6 +299,12 @@ impl Watch<'_> {
             }
         }
         polls
+    }
+
+    /// A reported file by the name that the look at all files gives it.
+    fn named(&self, path: &Path) -> PathBuf {
+        let mut named = self.folders.iter().filter_map(|folder| folder.named(path));
+        named.next().unwrap_or_else(|| path.to_owned())
     }
 
     /// All files of the folders.
