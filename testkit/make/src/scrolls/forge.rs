@@ -187,6 +187,10 @@ pub(super) fn seal(mut turn: Value, key: Option<u8>) -> Sealed {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the maker of vectors is a writer of its own"
+)]
 fn signature(number: u8, covered: Vec<u8>) -> Value {
     let key = scroll_key(number);
     let signed = key.sign(&Message::danger_of_turn(covered));
