@@ -7,7 +7,7 @@ import { checkObservedProof } from "../observed-proof.js";
 import { checkTurnProof } from "../turn-proof.js";
 import { parsePolicy } from "../tlog.js";
 import type { Report } from "../report.js";
-import { KINDS_T2 } from "./kinds-t2.js";
+import { KINDS_OF_FORMATS } from "./kinds-formats.js";
 import { type Question, Unsupported } from "./question.js";
 
 type Kind = (question: Question) => Promise<Report>;
@@ -20,7 +20,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   observed,
   turn_proof: turnProof,
   observed_proof: (question) => checkObservedProof(wholeFile(question, "proof"), question.trust),
-  ...KINDS_T2,
+  ...KINDS_OF_FORMATS,
 };
 
 async function native(question: Question): Promise<Report> {

@@ -10,7 +10,7 @@ import { type Question, Unsupported } from "./question.js";
 
 type Kind = (question: Question) => Promise<Report>;
 
-export const KINDS_T2: Readonly<Record<string, Kind>> = { scroll, document, ledger, rye };
+export const KINDS_OF_FORMATS: Readonly<Record<string, Kind>> = { scroll, document, ledger, rye };
 
 function fileOf(question: Question, role: string): Uint8Array {
   const file = question.files[role];
