@@ -1017,7 +1017,7 @@ class Judge {
     report.check("chain", this.anyDigest ? (sound ? "pass" : "fail") : "skipped");
     const bad = any("signature_bad", "signature_unreadable", "actor_unnamed", "actor_differs");
     report.check("signatures", signed ? (bad ? "fail" : "pass") : "skipped");
-    if (signed || options.trust.pins.length > 0) report.check("trust", allCount ? "pass" : "fail");
+    if (signed || (options.trust.pins.length > 0 && this.signedHead === null)) report.check("trust", allCount ? "pass" : "fail");
     report.check("head", this.watch === null ? "skipped" : heldByCaller >= 0 ? "pass" : "fail");
     if (options.length !== undefined) report.check("length", options.length === this.count ? "pass" : "fail");
     if (this.signedHead !== null) report.check("signed_head", this.signedHeadFailed ? "fail" : "pass");

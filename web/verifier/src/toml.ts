@@ -41,6 +41,7 @@ function tableOf(origin: Table["origin"]): Table {
 const BARE = /[A-Za-z0-9_-]+/y;
 const NUMBER =
   /[+-]?(?:inf|nan)|0x[0-9A-Fa-f]+(?:_[0-9A-Fa-f]+)*|0o[0-7]+(?:_[0-7]+)*|0b[01]+(?:_[01]+)*|[+-]?(?:0|[1-9][0-9]*(?:_[0-9]+)*)(?:\.[0-9]+(?:_[0-9]+)*)?(?:[eE][+-]?[0-9]+(?:_[0-9]+)*)?/y;
+const MAX_INTEGER = 2n ** 63n - 1n;
 const DATE = /([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ](?=[0-9]{2}:))?/y;
 const TIME = /([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?/y;
 const OFFSET = /[Zz]|[+-]([0-9]{2}):([0-9]{2})/y;
@@ -214,9 +215,21 @@ class Parser {
       this.at += word.length;
       return OTHER;
     }
-    if (!this.moment() && this.match(NUMBER) === null) this.fail();
+    if (!this.moment()) this.number();
     if (/[A-Za-z0-9_.+-]/.test(this.peek())) this.fail();
     return OTHER;
+  }
+
+  /** An integer fits in 64 bits with its sign, and no number but `inf` is beyond doubles. */
+  private number(): void {
+    const text = (this.match(NUMBER) ?? this.fail())[0].replaceAll("_", "");
+    if (/inf|nan/.test(text)) return;
+    if (!/^0[xob]/.test(text) && /[.eE]/.test(text)) {
+      if (!Number.isFinite(Number(text))) this.fail();
+      return;
+    }
+    const size = BigInt(text.replace(/^[+-]/, ""));
+    if (size > MAX_INTEGER && !(text.startsWith("-") && size === MAX_INTEGER + 1n)) this.fail();
   }
 
   private array(depth: number): Value {

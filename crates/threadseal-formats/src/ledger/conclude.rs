@@ -152,7 +152,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
     check_steps(&mut report, &seen);
     let reached = reached(&seen, known, sealed);
-    check_protection(&mut report, &seen, reached, vouched);
+    check_protection(&mut report, &seen, reached, vouched, judging.trust);
     if !report.verdict.is_evidence() && (held || counted) {
         report.completeness = Completeness::Head;
     }
@@ -376,7 +376,13 @@ fn check_steps(report: &mut Report, seen: &Seen) {
 }
 
 /// Does anything protect this ledger?
-fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool) {
+fn check_protection(
+    report: &mut Report,
+    seen: &Seen,
+    reached: u64,
+    vouched: bool,
+    trust: &Trust,
+) {
     if seen.records == 0 {
         let text = "the ledger has no record, and proves nothing";
         return report.downgrade(
@@ -393,7 +399,7 @@ fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: boo
         report.downgrade(Verdict::UnsignedTail, finding);
     }
     if reached < seen.records {
-        seen.signers.coverage(report);
+        seen.signers.coverage(report, trust);
     }
     let is_signed = vouched && seen.signers.reaches_end();
     if reached > 0 && reached < seen.records && !is_signed {

@@ -25,15 +25,15 @@ use threadseal_core::record::Head;
 use threadseal_core::report::{
     CheckName, CheckResult, Finding, FindingCode, Report, SignerReport, SignerStatus, Verdict,
 };
-use threadseal_core::trust::{LastOf, covering};
+use threadseal_core::trust::{LastOf, Trust, covering};
 
 /// Evidence against a signature.
 pub(super) type Fault = (Verdict, FindingCode, &'static str);
 
 #[derive(Debug, Default)]
 pub(super) struct Signers {
-    /// Must every record be by one key?
-    pinned: bool,
+    /// Must every record be signed?
+    all_signed: bool,
     pub(super) genesis: bool,
     actors: Actors,
     named: KnownKeys,
@@ -84,9 +84,9 @@ impl Good {
 }
 
 impl Signers {
-    pub(super) fn new(pinned: bool, accepted: Vec<LaterBeginning>) -> Self {
+    pub(super) fn new(all_signed: bool, accepted: Vec<LaterBeginning>) -> Self {
         Self {
-            pinned,
+            all_signed,
             accepted,
             ..Self::default()
         }
@@ -232,7 +232,7 @@ impl Signers {
         if *read == SignatureRead::Absent {
             self.first_unsigned.get_or_insert(*mark);
             self.tail.get_or_insert(*mark);
-            if self.all_must() || self.pinned {
+            if self.all_must() || self.all_signed {
                 let text = "the record is not signed, and every record of this ledger must be";
                 fault((Verdict::Tampered, FindingCode::SignatureMissing, text));
             }
@@ -339,7 +339,7 @@ impl Signers {
         for id in &self.unknown {
             unknown_signer(report, id, !judging.trust.pinned.is_empty());
         }
-        if self.pinned || self.signed > 0 {
+        if self.all_signed || self.signed > 0 {
             report.check(CheckName::Trust, CheckResult::of(all), None);
         }
         for known in judging.signers {
@@ -360,8 +360,8 @@ impl Signers {
 
     /// Reports how much of a ledger is signed, where unsigned records are allowed and no head
     /// covers the rest.
-    pub(super) fn coverage(&self, report: &mut Report) {
-        if self.signed == 0 || self.all_must() || self.pinned {
+    pub(super) fn coverage(&self, report: &mut Report, trust: &Trust) {
+        if self.signed == 0 || self.all_must() || !trust.pinned.is_empty() {
             return;
         }
         if let (Some(mark), true) = (&self.first_unsigned, self.inside > 0) {

@@ -354,6 +354,24 @@ fn key_files(add: &mut Adder) {
         format!("-----\n{stranger}").as_bytes(),
         Want::new("unsigned", &["unsigned"]),
     );
+    let numbers = [
+        ("largest-integer", "-9223372036854775808", true),
+        ("integer-too-large", "9223372036854775808", false),
+        ("integer-too-large-in-hex", "0x8000000000000000", false),
+        ("infinity", "-inf", true),
+        ("number-too-large", "1e400", false),
+    ];
+    for (name, number, is_read) in numbers {
+        add.add(
+            (&format!("key-file-with-{name}"), ".toml"),
+            "§8.3: the numbers of a key file",
+            format!("version = {number}\n{stranger}").as_bytes(),
+            match is_read {
+                true => Want::new("forged", &["key_vouches_for_itself"]),
+                false => Want::new("unsigned", &["unsigned"]),
+            },
+        );
+    }
     let signed = format!("# {}\n{stranger}", fields(&stranger));
     add.add(
         ("key-file-signed", ".toml"),

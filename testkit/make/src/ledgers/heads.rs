@@ -187,6 +187,20 @@ fn beside(add: &mut Adder) {
             .asked(options)
             .beside(head.bytes()),
     );
+    let mut partly = Ledger::of_steps(1, Some(1));
+    partly.step(1, None);
+    let options = Options {
+        pins: vec![hex(&key(2))],
+        ..Options::default()
+    };
+    add.add(
+        "signed-in-part-and-its-head-by-another-than-the-pinned-key",
+        "§5.5 step 4.3: a key is pinned",
+        &partly,
+        Want::new("unknown_signer", &["head_unknown", "other_signer"], None)
+            .asked(options)
+            .beside(Head::of(&partly).bytes()),
+    );
     let options = Options {
         pins: vec![hex(&key(1))],
         ..Options::default()
