@@ -376,13 +376,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
 }
 
 /// Does anything protect this ledger?
-fn check_protection(
-    report: &mut Report,
-    seen: &Seen,
-    reached: u64,
-    vouched: bool,
-    trust: &Trust,
-) {
+fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool, trust: &Trust) {
     if seen.records == 0 {
         let text = "the ledger has no record, and proves nothing";
         return report.downgrade(

@@ -377,3 +377,18 @@ fn lines_that_share_a_salt_are_a_warning() {
         .report;
     assert_eq!(shown(&report), "verified: siblings_guessable");
 }
+
+// T-PRF-10
+#[test]
+fn fuzzing_begins_with_proofs_that_hold() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/turn_proof");
+    let read = |name: &str| std::fs::read_to_string(format!("{seeds}/{name}")).unwrap();
+    let bench = Bench::new();
+    let bytes = rotated(&bench, 7);
+    assert_eq!(read("rotated.jsonl").as_bytes(), bytes);
+    for turn in [1, 2, 5, 6, 7] {
+        let text = prove(&bench, &bytes, turn).to_string();
+        assert_eq!(read(&format!("rotated_{turn}.turn-proof")), text);
+        assert_eq!(shown(&check(&bench, &text).report), "verified");
+    }
+}
