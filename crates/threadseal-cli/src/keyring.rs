@@ -10,13 +10,14 @@ use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::key_status;
 use crate::passphrase::PassphraseArgs;
+use crate::trust_file;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
 use threadseal_store::home::{Home, KeyFileName, KeyFiles};
 use threadseal_store::random;
 use threadseal_verify::home_keys;
 use threadseal_verify::notices::Notices;
 
-pub(crate) use threadseal_verify::home_keys::OwnKey;
+pub(crate) use threadseal_verify::home_keys::{KeyFault, OwnKey};
 use zeroize::Zeroizing;
 
 /// The name of the user's own key for `usage`. `init` trusts the keys that it makes under this
@@ -143,6 +144,19 @@ impl Keyring {
         }
     }
 
+    /// Why keys that this home made must not seal.
+    ///
+    /// # Errors
+    /// As [`Keyring::list`]; or when the trust store cannot be read.
+    pub(crate) fn faults(&self) -> Result<Vec<KeyFault>, Failure> {
+        let (keys, store) = (self.list()?, trust_file::of_home(&self.home)?);
+        let fault = |usage| {
+            let name = (self_name(usage), usage);
+            home_keys::fault_of(&self.home, name, true, &keys, &store)
+        };
+        Ok(KeyUsage::ALL.into_iter().filter_map(fault).collect())
+    }
+
     /// The PEM text of the private half, unchanged from the disk.
     ///
     /// # Errors
@@ -211,7 +225,9 @@ impl Keyring {
             // key.
             context.host()?;
         }
-        key_status::refuse(&self.find_for(name, usage)?.public, context)?;
+        if let Some(key) = self.get(name)? {
+            key_status::refuse(&key.public, context)?;
+        }
         self.open_for(name, usage, passphrase)
     }
 
@@ -238,6 +254,11 @@ impl Keyring {
         usage: KeyUsage,
         passphrase: &PassphraseArgs,
     ) -> Result<LocalSigner, Failure> {
+        let (keys, store) = (self.list()?, trust_file::of_home(&self.home)?);
+        let is_own = name == self_name(usage);
+        if let Some(fault) = home_keys::fault_of(&self.home, (name, usage), is_own, &keys, &store) {
+            return Err(Failure::new(fault.to_string()));
+        }
         let key = self.find_for(name, usage)?;
         if key.usage != usage {
             return Err(Failure::new(format!(

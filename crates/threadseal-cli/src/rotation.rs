@@ -18,10 +18,8 @@ use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
 use threadseal_log::SealLog;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::lock::Exclusive;
+use threadseal_verify::home_keys::NEXT;
 use threadseal_verify::key_places;
-
-/// The suffix of the next key's name, until it takes over the final name.
-const NEXT: &str = "-next";
 
 /// The name that the next key has until it takes over `name`.
 pub(crate) fn waiting_name(name: &str) -> String {

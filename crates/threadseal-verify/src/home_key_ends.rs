@@ -21,12 +21,25 @@ use threadseal_store::key_ends::{KeyEnds, SealGate, SealSection};
 use threadseal_store::sys::{FileIdentity, Fs};
 
 /// How a key ended.
-#[derive(Debug)]
-enum End {
+#[derive(Debug, Clone)]
+pub enum End {
     /// By its own event, at this entry of the log.
-    Said(u64, KeyChange),
+    Logged(u64, KeyChange),
     /// The user revoked it.
     Revoked(Revocation),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Logged(entry, KeyChange::Rotate(_)) => write!(f, "entry {entry}: rotated"),
+            Self::Logged(entry, _) => write!(f, "entry {entry}: revoked"),
+            Self::Revoked(revoked) => {
+                let at = revoked.at.to_iso_seconds();
+                write!(f, "revoked {at}: {}", Clean(&revoked.reason))
+            }
+        }
+    }
 }
 
 /// The state of a home while no key ends.
@@ -94,19 +107,8 @@ impl HomeKeyEnds {
             Some(own) => Clean(&own.name).to_string(),
             None => key.key_id().to_hex(),
         };
-        let how = match &end {
-            End::Said(entry, KeyChange::Rotate(_)) => format!("entry {entry}: rotated"),
-            End::Said(entry, _) => format!("entry {entry}: revoked"),
-            End::Revoked(revoked) => {
-                format!(
-                    "revoked {}: {}",
-                    revoked.at.to_iso_seconds(),
-                    Clean(&revoked.reason)
-                )
-            }
-        };
         let next = match &end {
-            End::Said(_, KeyChange::Rotate(next)) => {
+            End::Logged(_, KeyChange::Rotate(next)) => {
                 name(next).map(|next| format!("seal with its successor, {}", Clean(&next.name)))
             }
             _ => None,
@@ -115,20 +117,32 @@ impl HomeKeyEnds {
             .or_else(|| name(key).map(replace))
             .map(|next| format!("; hint: {next}"));
         Err(VerifyError::refused(format!(
-            "the key {who} has ended ({how}) and cannot seal any more{}",
+            "the key {who} has ended ({end}) and cannot seal any more{}",
             next.unwrap_or_default()
         )))
     }
 
-    fn end_of(&self, key: &PublicKey) -> Result<Option<End>, VerifyError> {
+    /// How the key ended, if it did.
+    ///
+    /// # Errors
+    /// When trust store or log cannot be read.
+    pub fn end_of(&self, key: &PublicKey) -> Result<Option<End>, VerifyError> {
         if let HomeLog::There(log) = &self.log {
             let events = log.key_events()?;
             let mut ends = events.iter().filter(|(_, event)| event.change().ends());
             // Only the first end counts.
             if let Some((entry, event)) = ends.find(|(_, event)| event.public() == key) {
-                return Ok(Some(End::Said(*entry, *event.change())));
+                return Ok(Some(End::Logged(*entry, *event.change())));
             }
         }
+        self.revoked(key)
+    }
+
+    /// How the user ended the key, if so.
+    ///
+    /// # Errors
+    /// When the trust store cannot be read.
+    pub fn revoked(&self, key: &PublicKey) -> Result<Option<End>, VerifyError> {
         let store = trust_file::of_home(&self.home)?;
         let revoked = store.by_key(key).filter_map(|entry| entry.revoked.clone());
         Ok(revoked.min_by_key(|revoked| revoked.at).map(End::Revoked))
@@ -145,7 +159,9 @@ impl HomeKeyEnds {
 pub fn replace(key: &OwnKey) -> String {
     let name = Clean(&key.name);
     match key.usage {
-        KeyUsage::Native => format!("threadseal key rotate {name}"),
+        KeyUsage::Native | KeyUsage::Rye | KeyUsage::Observed | KeyUsage::Scroll => {
+            format!("threadseal key rotate {name}")
+        }
         usage => {
             format!(
                 "threadseal key new --usage {usage} --name {name}-2, then seal with --key {name}-2"

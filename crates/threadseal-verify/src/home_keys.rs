@@ -5,9 +5,13 @@
 //! ```
 //! The usage is part of the file's name, so that a key can be found and refused for a purpose without its passphrase.
 
+use crate::clean::Clean;
 use crate::error::VerifyError;
 use crate::notices::Notices;
-use threadseal_core::key::{KeyUsage, PrivateKey, PublicKey};
+use std::fmt;
+use std::path::PathBuf;
+use threadseal_core::key::{KeyId, KeyUsage, PrivateKey, PublicKey};
+use threadseal_core::trust::{TrustName, TrustStore};
 use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
 use zeroize::Zeroizing;
 
@@ -24,6 +28,126 @@ pub struct OwnKey {
     pub has_private: bool,
     /// The stem of its files.
     pub file: KeyFileName,
+}
+
+/// The end of the name that a new key has until a rotation gives it the name of the old one.
+pub const NEXT: &str = "-next";
+
+/// Why a key of a home must not seal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyFault {
+    /// The home trusts another key under this name: somebody exchanged the files.
+    Exchanged {
+        /// The name.
+        name: String,
+        /// The key in the file.
+        is: KeyId,
+        /// The key that the home trusts under the name.
+        trusted: KeyId,
+    },
+    /// The home trusts a key of this name, and neither of its files is there.
+    Gone {
+        /// The name.
+        name: String,
+        /// Where its private half belongs.
+        path: PathBuf,
+    },
+    /// Only the public half is there.
+    PrivateLost {
+        /// The name.
+        name: String,
+        /// Where its private half belongs.
+        path: PathBuf,
+    },
+    /// Another key file has the same key for another usage.
+    TwoUsages {
+        /// Name and usage.
+        one: (String, KeyUsage),
+        /// Name and usage of the other file.
+        other: (String, KeyUsage),
+    },
+}
+
+impl fmt::Display for KeyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exchanged { name, is, trusted } => {
+                let name = Clean(name);
+                write!(
+                    f,
+                    "the key {name} is {is}, but this home trusts {trusted} under that name: its files were exchanged; \
+                     hint: restore the files of {trusted}, or see threadseal key list and threadseal trust list"
+                )
+            }
+            Self::Gone { name, path } => {
+                let (name, path) = (Clean(name), path.to_string_lossy());
+                write!(
+                    f,
+                    "both halves of the key {name} are gone, which this home trusts; hint: restore {}, or replace the \
+                     key: threadseal key rotate {name} --anyway",
+                    Clean(&path)
+                )
+            }
+            Self::PrivateLost { name, path } => {
+                let (name, path) = (Clean(name), path.to_string_lossy());
+                write!(
+                    f,
+                    "the private half of the key {name} is gone; hint: restore {}, or replace the key: \
+                     threadseal key rotate {name} --anyway",
+                    Clean(&path)
+                )
+            }
+            Self::TwoUsages { one, other } => write!(
+                f,
+                "the keys {} ({}) and {} ({}) are one key, and a key has one usage; hint: move one of their files away",
+                Clean(&one.0),
+                one.1,
+                Clean(&other.0),
+                other.1
+            ),
+        }
+    }
+}
+
+/// Why the key of this name and usage must not seal, if so. `keys` are all of the home, and `is_own`
+/// is true where the home itself made the key under this name.
+pub fn fault_of(
+    home: &Home,
+    (name, usage): (&str, KeyUsage),
+    is_own: bool,
+    keys: &[OwnKey],
+    store: &TrustStore,
+) -> Option<KeyFault> {
+    let named = TrustName::parse(name).ok().filter(|_| is_own);
+    let trusted = named.and_then(|name| store.by_name(&name));
+    let trusted = trusted.filter(|entry| entry.usage.contains(&usage));
+    let path = || {
+        let file = KeyFileName::parse(&format!("{name}.{usage}")).ok();
+        file.map_or_else(PathBuf::new, |file| home.keys().private_path(&file))
+    };
+    let name = name.to_owned();
+    let Some(key) = keys.iter().find(|key| key.name == name) else {
+        let path = path();
+        return trusted.map(|_| KeyFault::Gone { name, path });
+    };
+    if let Some(trusted) = trusted.filter(|trusted| trusted.key != key.public) {
+        // A rotation was interrupted after the trust passed to the next key.
+        let next = format!("{name}{NEXT}");
+        if !keys
+            .iter()
+            .any(|key| key.name == next && key.public == trusted.key)
+        {
+            let (is, trusted) = (key.public.key_id(), trusted.key.key_id());
+            return Some(KeyFault::Exchanged { name, is, trusted });
+        }
+    }
+    let same = |other: &&OwnKey| other.public == key.public && other.usage != key.usage;
+    if let Some(other) = keys.iter().find(same) {
+        let (one, other) = ((name, key.usage), (other.name.clone(), other.usage));
+        return Some(KeyFault::TwoUsages { one, other });
+    }
+    let path = path();
+    (!key.has_private).then_some(KeyFault::PrivateLost { name, path })
 }
 
 /// All keys of `home`, by name.

@@ -1,13 +1,13 @@
 //! `init`: makes a home with a trusted key for each usage that a host needs, and with a log of its
 //! seals. On request it makes a project, too.
 
-use crate::cmd::key::{KeyOutput, key_line};
+use crate::cmd::key::{KeyOutput, ListedKey, key_line};
 use crate::cmd::log::init as log;
 use crate::context::Context;
 #[cfg(feature = "agent")]
 use crate::engine::own_keys;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::keyring::{self, Keyring, OwnKey, self_name};
+use crate::keyring::{self, KeyFault, Keyring, OwnKey, self_name};
 #[cfg(not(feature = "agent"))]
 use crate::missing;
 use crate::output::Out;
@@ -100,18 +100,19 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     let project = project.map(|folder| init_project(folder, args, &made.home, context));
     let (project, accepted) = project.transpose()?.unzip();
     let changed = made.changed || accepted == Some(true);
+    let keys = ListedKey::all(&made.keys, &made.home, context)?;
     if context.json {
         out.json(&InitOutput {
             schema: "threadseal.init/1",
             home: path,
             project,
             changed,
-            keys: made.keys.iter().map(KeyOutput::of).collect(),
+            keys: keys.iter().map(KeyOutput::of).collect(),
             log: made.log.as_ref().map(LogOutput::of),
         });
         return Ok(Exit::Done);
     }
-    for key in &made.keys {
+    for key in &keys {
         out.line(key_line(key));
     }
     if let Some(description) = &made.log {
@@ -210,6 +211,7 @@ pub(crate) fn make(
         None => places.current().ok().flatten(),
     };
     let keyring = Keyring::of(&home);
+    admit_keys(&keyring)?;
     let (mut keys, mut new, mut native) = (Vec::new(), None, None);
     let mut changed = finished;
     for usage in MADE {
@@ -276,6 +278,22 @@ fn say_created(log: &SealLog, signer: &LocalSigner) -> Result<(), Failure> {
         complain(&format!(
             "warning: the log does not contain the creation of the new key: {error}"
         ));
+    }
+    Ok(())
+}
+
+/// Refuses to make a key in the place of one that is gone or was exchanged: the home would trust
+/// neither. What else keeps a key from sealing is a warning.
+fn admit_keys(keyring: &Keyring) -> Result<(), Failure> {
+    for fault in keyring.faults()? {
+        match fault {
+            KeyFault::Gone { .. } | KeyFault::Exchanged { .. } => {
+                return Err(Failure::new(fault.to_string()));
+            }
+            KeyFault::PrivateLost { .. } | KeyFault::TwoUsages { .. } => {
+                complain(&format!("warning: {fault}"));
+            }
+        }
     }
     Ok(())
 }

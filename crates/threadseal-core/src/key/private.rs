@@ -106,6 +106,19 @@ impl PrivateKey {
         &self.public
     }
 
+    /// Why the seed cannot have come from a source of randomness, if that shows: such a key is an
+    /// example, a mistake, or a text that others can guess.
+    pub fn seed_weakness(&self) -> Option<&'static str> {
+        let seed = self.signing.as_bytes();
+        if seed.windows(2).all(|pair| pair[0] == pair[1]) {
+            return Some("its seed is one byte repeated");
+        }
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        seed.iter()
+            .all(is_text)
+            .then_some("its seed is a printable text")
+    }
+
     /// Signs bytes; [`super::Message`] decides which bytes.
     pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Signature {
         Signature::from_bytes(self.signing.sign(bytes).to_bytes())

@@ -38,6 +38,9 @@ pub(crate) struct ImportArgs {
     /// Kind of the file
     #[arg(long, value_enum, default_value = "auto")]
     kind: KindArg,
+    /// Import a key that others can guess: its seed is one byte repeated, or a printable text
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -73,10 +76,16 @@ pub(crate) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
             same.name, same.usage
         )));
     }
+    if let (Some(why), false) = (imported.key.seed_weakness(), args.anyway) {
+        return Err(Failure::new(format!(
+            "others can guess this key: {why}; hint: threadseal key new, or --anyway if it only signs tests"
+        ))
+        .about(&args.path));
+    }
     let name = args.name.clone().unwrap_or_else(|| name_of(&public));
     let passphrase = imported.passphrase.as_ref();
     let made = keyring.create(&name, usage, &imported.key, passphrase, context)?;
-    print_keys(std::slice::from_ref(&made), context, out);
+    print_keys(std::slice::from_ref(&made), context, out)?;
     tell_untrusted(&made, context)?;
     Ok(Exit::Done)
 }

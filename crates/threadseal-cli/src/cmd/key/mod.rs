@@ -19,6 +19,8 @@ use crate::trust_file;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use threadseal_core::key::KeyUsage;
+use threadseal_store::home::Home;
+use threadseal_verify::home_key_ends::End;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
@@ -38,10 +40,10 @@ pub(crate) enum KeyCommand {
     /// The record states it under a seal, and so does the log of this home. The permission ends
     /// with the record, or with that key.
     Delegate(delegate::DelegateArgs),
-    /// Replace a native key by a new one, and end the old key
+    /// Replace a key by a new one, and end the old key
     ///
-    /// The log of this home records the end, and the trust store follows. Earlier seals of the old
-    /// key stay valid, and the new key continues its records.
+    /// The trust store records the end, and for a native key also the log of this home. Earlier
+    /// seals of the old key stay valid, and the new key continues its records.
     Rotate(rotate::RotateArgs),
     /// End a native key, in the log of this home
     ///
@@ -94,11 +96,62 @@ pub(crate) struct KeyOutput {
     did: String,
     rye_fingerprint: String,
     private: bool,
+    /// How the key ended; null while it may seal.
+    ended: Option<EndOutput>,
+}
+
+/// How a key ended: in the log at an entry, or in the trust store at a moment.
+#[derive(Debug, Serialize)]
+struct EndOutput {
+    entry: Option<u64>,
+    at: Option<String>,
+    why: String,
+}
+
+/// A key of this home, and how it ended.
+pub(crate) struct ListedKey {
+    key: OwnKey,
+    end: Option<End>,
+}
+
+impl ListedKey {
+    /// The keys with their ends. Where the log cannot be read, a warning reports it, and the trust
+    /// store alone decides.
+    ///
+    /// # Errors
+    /// When the trust store cannot be read.
+    pub(crate) fn all(
+        keys: &[OwnKey],
+        home: &Home,
+        context: &Context,
+    ) -> Result<Vec<Self>, Failure> {
+        let ends = context.key_ends(home)?;
+        let mut doubt = None;
+        let listed = keys.iter().map(|key| {
+            let end = match ends.end_of(&key.public) {
+                Ok(end) => end,
+                Err(error) => {
+                    doubt.get_or_insert(error);
+                    ends.revoked(&key.public)?
+                }
+            };
+            let key = key.clone();
+            Ok(Self { key, end })
+        });
+        let listed = listed.collect::<Result<_, Failure>>()?;
+        if let Some(error) = doubt {
+            complain(&format!(
+                "warning: the log may know of more keys that ended, and cannot be read: {error}"
+            ));
+        }
+        Ok(listed)
+    }
 }
 
 impl KeyOutput {
     /// All names of a key.
-    pub(crate) fn of(key: &OwnKey) -> Self {
+    pub(crate) fn of(listed: &ListedKey) -> Self {
+        let key = &listed.key;
         Self {
             name: key.name.clone(),
             usage: key.usage.as_str(),
@@ -107,6 +160,24 @@ impl KeyOutput {
             did: key.public.to_did_key(),
             rye_fingerprint: key.public.rye_fingerprint().to_hex(),
             private: key.has_private,
+            ended: listed.end.as_ref().map(EndOutput::of),
+        }
+    }
+}
+
+impl EndOutput {
+    fn of(end: &End) -> Self {
+        match end {
+            End::Logged(entry, change) => Self {
+                entry: Some(*entry),
+                at: None,
+                why: change.as_str().to_owned(),
+            },
+            End::Revoked(revoked) => Self {
+                entry: revoked.entry,
+                at: Some(revoked.at.to_iso_seconds()),
+                why: revoked.reason.clone(),
+            },
         }
     }
 }
@@ -118,17 +189,19 @@ struct KeysOutput {
 }
 
 /// `self  native  <key id>`
-pub(crate) fn key_line(key: &OwnKey) -> String {
+pub(crate) fn key_line(listed: &ListedKey) -> String {
+    let ListedKey { key, end } = listed;
+    let half = match key.has_private {
+        true => "",
+        false => "  (public half only)",
+    };
+    let end = end.as_ref().map(|end| format!("  ended: {end}"));
     format!(
-        "{:<16}  {:<8}  {}{}",
+        "{:<16}  {:<8}  {}{half}{}",
         Clean(&key.name).to_string(),
         key.usage.as_str(),
         key.public.key_id(),
-        if key.has_private {
-            ""
-        } else {
-            "  (public half only)"
-        }
+        end.unwrap_or_default()
     )
 }
 
@@ -148,21 +221,23 @@ pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Out
 
 fn list(context: &Context, out: &mut Out) -> Outcome {
     let keys = Keyring::of(&context.existing_home()?).list()?;
-    print_keys(&keys, context, out);
+    print_keys(&keys, context, out)?;
     Ok(Exit::Done)
 }
 
-fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) {
+fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) -> Result<(), Failure> {
+    let keys = ListedKey::all(keys, &context.existing_home()?, context)?;
     if context.json {
         out.json(&KeysOutput {
             schema: "threadseal.keys/1",
             keys: keys.iter().map(KeyOutput::of).collect(),
         });
     } else {
-        for key in keys {
+        for key in &keys {
             out.line(key_line(key));
         }
     }
+    Ok(())
 }
 
 /// Warns that a new key is not trusted yet, and names the command that trusts it. Policies name the

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
         let signer = LocalSigner::new(key, made.usage);
         key_log::say(KeyChange::Create, &signer, context)?;
     }
-    print_keys(std::slice::from_ref(&made), context, out);
+    print_keys(std::slice::from_ref(&made), context, out)?;
     tell_untrusted(&made, context)?;
     Ok(Exit::Done)
 }

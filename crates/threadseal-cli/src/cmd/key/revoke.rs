@@ -72,6 +72,6 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
             key_status::replace(&key)
         ));
     }
-    print_keys(&[key], context, out);
+    print_keys(&[key], context, out)?;
     Ok(Exit::Done)
 }

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::key_log;
 use crate::key_status;
-use crate::keyring::{self, Keyring, OwnKey};
+use crate::keyring::{self, Keyring, OwnKey, self_name};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
@@ -15,15 +15,16 @@ use crate::trust_file;
 use clap::Args;
 use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey};
 use threadseal_core::tlog::entry::key_event::KeyChange;
-use threadseal_store::home::Home;
+use threadseal_core::trust::TrustName;
+use threadseal_store::home::{Home, KeyFileName};
 
 /// What `key rotate` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RotateArgs {
     /// Name that the new key takes over; the old key keeps it with eight digits of its id appended
     name: String,
-    /// Rotate even if threads of this key are open, or seals cannot be logged: those seals, and
-    /// later ones of the threads, will be refused
+    /// Rotate even if threads of this key are open, seals cannot be logged, or the private half is
+    /// gone: such seals, and later ones of the threads, will be refused
     #[arg(long)]
     anyway: bool,
     #[command(flatten)]
@@ -48,87 +49,129 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
             .is_some_and(|before| before.public == now.public)
     };
     if let (Some(now), None) = (old.as_ref().filter(|now| is_done(now)), &next) {
-        print_keys(std::slice::from_ref(now), context, out);
+        print_keys(std::slice::from_ref(now), context, out)?;
         return Ok(Exit::Done);
     }
+    let has_file = old.is_some();
+    let old = match old {
+        None => gone(&home, &args.name)?,
+        there => there,
+    };
     let next = match (&old, next) {
         (_, Some(next)) => next,
-        (Some(old), None) => make_next(&keyring, old, &waiting, args, context)?,
+        (Some(old), None) => make_next(&home, &keyring, old, &waiting, args, context)?,
         (None, None) => keyring.find(&args.name)?,
     };
     let old = old.filter(|old| old.public != next.public);
-    if next.usage != KeyUsage::Native || (old.is_some() && !next.has_private) {
+    let is_other = |old: &OwnKey| next.usage != old.usage || !next.has_private;
+    if old.as_ref().is_some_and(is_other) {
         return Err(Failure::new(format!(
             "the rotation needs the key name {waiting:?}, but another key has it; give that key another name"
         )));
     }
-    match &old {
-        Some(old) if old.has_private => {
-            let signer = LocalSigner::new(keyring.open(old, &args.passphrase)?, old.usage);
-            let _alone = key_status::begin_end(&home, context)?;
-            ending::settle(&home, &old.public, args.anyway, &args.database, context)?;
-            let entry = hand_over(&home, old, &next.public, &signer, context)?;
-            rotation::take_over(&home, Some(old), &next, &args.name)?;
-            tell(old, &next.public, entry, context);
-        }
-        Some(old) => {
-            refuse_speechless(&home, old)?;
-            rotation::take_over(&home, Some(old), &next, &args.name)?;
-        }
-        None => rotation::take_over(&home, None, &next, &args.name)?,
+    if let Some(old) = &old {
+        end(&home, &keyring, old, &next, args, context)?;
     }
-    print_keys(&[keyring.find(&args.name)?], context, out);
+    let renamed = old.as_ref().filter(|_| has_file);
+    rotation::take_over(&home, renamed, &next, &args.name)?;
+    print_keys(&[keyring.find(&args.name)?], context, out)?;
     Ok(Exit::Done)
 }
 
-/// Refuses a key whose private half is gone: it cannot sign its end for the log, so that later
-/// misuse of it would count for ever. If the trust store has the end already, a rotation was
-/// interrupted, and may continue.
+/// The key of this name, of which the home has no file but trusts it.
+fn gone(home: &Home, name: &str) -> Result<Option<OwnKey>, Failure> {
+    let store = trust_file::of_home(home)?;
+    let named = TrustName::parse(name).ok();
+    let entry = named.and_then(|name| store.by_name(&name));
+    let own = |usage: &KeyUsage| self_name(*usage) == name;
+    let found = entry.and_then(|entry| Some((entry, *entry.usage.iter().find(|one| own(one))?)));
+    let gone = found.map(|(entry, usage)| {
+        Ok(OwnKey {
+            name: name.to_owned(),
+            usage,
+            public: entry.key,
+            has_private: false,
+            file: KeyFileName::parse(&format!("{name}.{usage}"))?,
+        })
+    });
+    gone.transpose()
+}
+
+/// Ends the old key, and passes the trust in it to the next one. A native key signs its end for the
+/// log where its private half is here.
+fn end(
+    home: &Home,
+    keyring: &Keyring,
+    old: &OwnKey,
+    next: &OwnKey,
+    args: &RotateArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let signs = old.usage == KeyUsage::Native && old.has_private;
+    let signer = match signs {
+        true => Some(LocalSigner::new(
+            keyring.open(old, &args.passphrase)?,
+            old.usage,
+        )),
+        false => None,
+    };
+    let _alone = key_status::begin_end(home, context)?;
+    if old.usage == KeyUsage::Native {
+        ending::settle(home, &old.public, args.anyway, &args.database, context)?;
+    }
+    let entry = match &signer {
+        Some(signer) => key_log::say(KeyChange::Rotate(next.public), signer, context)?,
+        None => None,
+    };
+    let revocation = rotation::revocation(&next.public, entry, key_status::moment_of_end(context)?);
+    trust_file::change(home, context, |store| {
+        rotation::hand_over(store, old, &next.public, &revocation)
+    })?;
+    tell(old, &next.public, entry, context);
+    Ok(())
+}
+
+/// Refuses a native key whose private half is gone: it cannot sign its end for the log, so that
+/// seals that a thief dates back still count. If the trust store has the end already, a rotation was
+/// interrupted, or the user ended the key before.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
     let store = trust_file::of_home(home)?;
     let mut trusted = store.by_key(&old.public);
-    let Some(entry) = trusted.find(|entry| entry.revoked.is_none()) else {
+    if trusted.all(|entry| entry.revoked.is_some()) {
         return Ok(());
-    };
+    }
+    let path = home.keys().private_path(&old.file);
     Err(Failure::new(format!(
-        "the private half of {:?} is missing, and only its signature can end the key in the log; hint: restore it, or run \
-         threadseal trust revoke {}, then run this command again",
-        old.name, entry.name
+        "the private half of {:?} is missing, and only its signature can end the key in the log; hint: restore {}, or \
+         replace the key without that entry: threadseal key rotate {} --anyway",
+        old.name,
+        Clean(&path.to_string_lossy()),
+        Clean(&old.name)
     )))
 }
 
 fn make_next(
+    home: &Home,
     keyring: &Keyring,
     old: &OwnKey,
     name: &str,
     args: &RotateArgs,
     context: &Context,
 ) -> Result<OwnKey, Failure> {
-    if old.usage != KeyUsage::Native || !old.has_private {
-        return Err(Failure::new(format!(
-            "the key {:?} cannot be rotated: a rotation needs the private half of a native key",
-            old.name
-        )));
+    match old.usage {
+        KeyUsage::Native if !old.has_private && !args.anyway => refuse_speechless(home, old)?,
+        KeyUsage::Native | KeyUsage::Rye | KeyUsage::Observed | KeyUsage::Scroll => {}
+        // Logs, witnesses and agents are known elsewhere by their key alone.
+        usage => {
+            return Err(Failure::new(format!(
+                "the key {:?} cannot be rotated: others know the {usage} by this key alone; hint: threadseal key new",
+                old.name
+            )));
+        }
     }
     let passphrase = args.passphrase.for_new_key()?;
     let key = keyring::generate(context)?;
     keyring.create(name, old.usage, &key, passphrase.as_ref(), context)
-}
-
-/// The old key signs its end for the log; trust in it passes to the next key.
-fn hand_over(
-    home: &Home,
-    old: &OwnKey,
-    next: &PublicKey,
-    signer: &LocalSigner,
-    context: &Context,
-) -> Result<Option<u64>, Failure> {
-    let entry = key_log::say(KeyChange::Rotate(*next), signer, context)?;
-    let revocation = rotation::revocation(next, entry, key_status::moment_of_end(context)?);
-    trust_file::change(home, context, |store| {
-        rotation::hand_over(store, old, next, &revocation)
-    })?;
-    Ok(entry)
 }
 
 /// Reports the new name of the old key, and who must learn of the next one.

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
                 out.line(text.trim_end());
             }
         }
-        None if context.json => print_keys(&[key], context, out),
+        None if context.json => print_keys(&[key], context, out)?,
         None => describe(&key, out),
     }
     Ok(Exit::Done)

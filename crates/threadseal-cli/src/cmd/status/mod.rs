@@ -8,6 +8,7 @@ mod sessions;
 use crate::capture::{Setup, counted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -20,6 +21,7 @@ use threadseal_capture::hook::link::{self, Answer, Ask, WatcherStatus};
 use threadseal_capture::hook::troubles::{Trouble, Troubles};
 use threadseal_capture::install::{Journal, WATCHER, Wish, undo};
 use threadseal_capture::service::ServiceManager;
+use threadseal_store::home::Home;
 use threadseal_store::sys::path_text;
 
 /// How long the watcher may take to answer.
@@ -166,7 +168,8 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
         });
     }
     let mut sessions = SessionsOutput::default();
-    if context.home()?.is_some() {
+    if let Some(home) = context.home()? {
+        problems.extend(of_keys(&home));
         let found: Vec<FoundAgent> = agents.iter().map(|(found, _)| found.clone()).collect();
         problems.extend(sessions::unsealed(&found, context));
         match SessionsOutput::look(&mut problems, context) {
@@ -247,6 +250,19 @@ fn troubles(setup: &Setup, sessions: &SessionsOutput, context: &Context) -> Vec<
     };
     let left = troubles.filter(|trouble| !sessions.verifies(&trouble.about));
     left.map(problem).collect()
+}
+
+/// The keys of the home that must not seal.
+fn of_keys(home: &Home) -> Vec<Problem> {
+    let faults = match Keyring::of(home).faults() {
+        Ok(faults) => faults.iter().map(ToString::to_string).collect(),
+        Err(failure) => vec![failure.to_string()],
+    };
+    let problem = |message| Problem {
+        of: "keys".to_owned(),
+        message,
+    };
+    faults.into_iter().map(problem).collect()
 }
 
 /// The status as an object.
