@@ -98,7 +98,7 @@ fn keys_of_other_usages_end_in_the_trust_store() {
         ("self-scroll", "scroll seal turns.json --key self-scroll"),
     ] {
         sandbox.ok(format!("trust revoke {name}"));
-        let next = format!("hint: threadseal key new --usage {}", &name[5..]);
+        let next = format!("hint: threadseal key rotate {name}");
         refused(&sandbox, &[command], &[name, &next]);
     }
     // Only native seals make a native record count, so its Rye key cannot replace the native one.

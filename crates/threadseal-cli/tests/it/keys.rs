@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use std::os::unix::fs::PermissionsExt as _;
+use threadseal_core::key::PrivateKey;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -192,6 +193,152 @@ fn keys_of_rye_and_igor_are_taken_over() {
         .ok("key list")
         .prints("rye               rye")
         .prints("igor              native");
+}
+
+// T-KEY-19
+#[test]
+fn keys_that_others_can_guess_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("init");
+    let text = *b"correct horse battery staple 123";
+    for (name, seed) in [("zero", [0; 32]), ("one", [1; 32]), ("text", text)] {
+        let pem = PrivateKey::from_seed(seed).to_pem();
+        fs::write(sandbox.path("k.pem"), pem.as_bytes()).unwrap();
+        sandbox
+            .sh(format!("key import k.pem --name {name}"))
+            .fails_with("others can guess this key");
+        sandbox.ok(format!("key import k.pem --name {name} --anyway"));
+    }
+    let mut good = text;
+    good[31] = 0x80;
+    fs::write(
+        sandbox.path("k.pem"),
+        PrivateKey::from_seed(good).to_pem().as_bytes(),
+    )
+    .unwrap();
+    sandbox.ok("key import k.pem --name good");
+}
+
+/// A home, and a log in its folder.
+fn home_and_log() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.ok("init");
+    sandbox.write("some.jsonl", "{\"a\":1}\n");
+    sandbox
+}
+
+/// The status of a user of these keys, which is not good.
+fn status(sandbox: &Sandbox) -> Ran {
+    let mut command = sandbox.command();
+    command.arg("status").env("HOME", sandbox.path("user"));
+    Ran::of(command.output().unwrap()).exits(3)
+}
+
+fn copy_key(from: &Sandbox, name: &str, to: &Sandbox, as_name: &str) {
+    for half in ["key", "pub"] {
+        let source = from.home().join(format!("keys/{name}.{half}"));
+        fs::copy(source, to.home().join(format!("keys/{as_name}.{half}"))).unwrap();
+    }
+}
+
+// T-KEY-20
+#[test]
+fn a_key_file_that_another_home_made_seals_nothing() {
+    let (sandbox, other) = (home_and_log(), home_and_log());
+    for (usage, command) in [
+        ("native", "seal some.md"),
+        ("observed", "seal --detached some.jsonl"),
+        ("rye", "seal --profile rye some.md"),
+    ] {
+        sandbox.write("some.md", "# a\n");
+        let name = match usage {
+            "native" => "self.native".to_owned(),
+            usage => format!("self-{usage}.{usage}"),
+        };
+        let own = Sandbox::new();
+        own.ok("init");
+        copy_key(&sandbox, &name, &own, &name);
+        copy_key(&other, &name, &sandbox, &name);
+        sandbox.sh(command).fails_with("its files were exchanged");
+        sandbox.sh("init").fails_with("its files were exchanged");
+        status(&sandbox).prints("its files were exchanged");
+        copy_key(&own, &name, &sandbox, &name);
+        sandbox.ok(command);
+    }
+}
+
+// T-KEY-21
+#[test]
+fn one_key_for_two_usages_is_noticed() {
+    let sandbox = home_and_log();
+    sandbox.write("some.md", "# a\n");
+    copy_key(&sandbox, "self.native", &sandbox, "twice.observed");
+    for command in ["seal --detached some.jsonl --key twice", "seal some.md"] {
+        sandbox
+            .sh(command)
+            .fails_with("are one key, and a key has one usage");
+    }
+    status(&sandbox).prints("are one key");
+}
+
+// T-KEY-22
+#[test]
+fn a_lost_private_half_is_named_with_the_command_that_replaces_the_key() {
+    let sandbox = home_and_log();
+    sandbox.ok("seal --detached some.jsonl");
+    for name in ["self.native", "self-rye.rye", "self-observed.observed"] {
+        let file = sandbox.home().join(format!("keys/{name}.key"));
+        let (name, _) = name.split_once('.').unwrap();
+        fs::remove_file(file).unwrap();
+        let hint = format!("threadseal key rotate {name} --anyway");
+        sandbox.ok("init").warns(&hint);
+        status(&sandbox).prints(&hint);
+        if name == "self" {
+            sandbox.write("some.md", "# a\n");
+            sandbox.sh("seal some.md").fails_with(&hint);
+            sandbox.sh("key rotate self").fails_with(&hint);
+        }
+        sandbox.ok(format!("key rotate {name} --anyway"));
+        sandbox.ok("init");
+        let listed = sandbox.json("key list");
+        let ended = listed["keys"]
+            .list()
+            .iter()
+            .filter(|key| !key["ended"].is_null());
+        let begin = format!("{name}-");
+        assert!(
+            ended
+                .clone()
+                .any(|key| key["name"].text().starts_with(&begin)),
+            "{listed}"
+        );
+    }
+    // What was sealed before still holds, and its log begins a new record with the new key.
+    sandbox.ok("verify some.jsonl");
+    sandbox.write("some.jsonl", "{\"a\":1}\n{\"a\":2}\n");
+    sandbox.sh("seal --detached some.jsonl").fails_with(
+        "another key made the seals of this log; hint: seal with that key, or --restart",
+    );
+    sandbox.ok("seal --detached some.jsonl --restart --why 'the key was lost'");
+    sandbox.exits(3, "verify some.jsonl").prints("open");
+}
+
+// T-KEY-22
+#[test]
+fn a_key_of_which_both_halves_are_gone_is_replaced_under_its_name() {
+    let sandbox = home_and_log();
+    for half in ["key", "pub"] {
+        fs::remove_file(sandbox.home().join(format!("keys/self.native.{half}"))).unwrap();
+    }
+    let hint = "both halves of the key self are gone";
+    sandbox.write("some.md", "# a\n");
+    for command in ["init", "seal some.md"] {
+        sandbox.sh(command).fails_with(hint);
+    }
+    sandbox.ok("key rotate self --anyway");
+    sandbox.ok("init");
+    sandbox.ok("seal some.md");
+    sandbox.ok("verify some.md");
 }
 
 // T-RYE-22

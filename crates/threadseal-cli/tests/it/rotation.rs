@@ -237,7 +237,7 @@ fn a_key_whose_end_cannot_be_logged_is_not_rotated_while_it_is_trusted() {
     assert!(private.exists());
     fs::remove_file(private).unwrap();
     let rotate = "key rotate self";
-    sandbox.sh(rotate).fails_with("trust revoke self");
+    sandbox.sh(rotate).fails_with("key rotate self --anyway");
     sandbox.ok("trust revoke self");
     sandbox.ok(rotate);
 }

@@ -466,7 +466,7 @@ impl SealFile {
         }
         if *signer.public_key() != self.key {
             return Err(Error::key(
-                "another key made the seals of this log; hint: seal with that key",
+                "another key made the seals of this log; hint: seal with that key, or --restart begins a new record",
             ));
         }
         if self.leaves.len() + new_lines.len() > MAX_OBSERVED_LINES {

@@ -57,9 +57,12 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
         None => gone(&home, &args.name)?,
         there => there,
     };
+    if let (Some(old), false) = (&old, args.anyway) {
+        refuse_speechless(&home, old)?;
+    }
     let next = match (&old, next) {
         (_, Some(next)) => next,
-        (Some(old), None) => make_next(&home, &keyring, old, &waiting, args, context)?,
+        (Some(old), None) => make_next(&keyring, old, &waiting, args, context)?,
         (None, None) => keyring.find(&args.name)?,
     };
     let old = old.filter(|old| old.public != next.public);
@@ -135,6 +138,9 @@ fn end(
 /// seals that a thief dates back still count. If the trust store has the end already, a rotation was
 /// interrupted, or the user ended the key before.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
+    if old.usage != KeyUsage::Native || old.has_private {
+        return Ok(());
+    }
     let store = trust_file::of_home(home)?;
     let mut trusted = store.by_key(&old.public);
     if trusted.all(|entry| entry.revoked.is_some()) {
@@ -151,7 +157,6 @@ fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
 }
 
 fn make_next(
-    home: &Home,
     keyring: &Keyring,
     old: &OwnKey,
     name: &str,
@@ -159,7 +164,6 @@ fn make_next(
     context: &Context,
 ) -> Result<OwnKey, Failure> {
     match old.usage {
-        KeyUsage::Native if !old.has_private && !args.anyway => refuse_speechless(home, old)?,
         KeyUsage::Native | KeyUsage::Rye | KeyUsage::Observed | KeyUsage::Scroll => {}
         // Logs, witnesses and agents are known elsewhere by their key alone.
         usage => {
@@ -186,4 +190,9 @@ fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
     complain(&format!(
         "the previous key {name} has ended{at}; {name} is now {did}; verifiers elsewhere also need the new key, for later seals"
     ));
+    if old.usage == KeyUsage::Observed {
+        complain(
+            "a log that the previous key sealed begins a new record; hint: threadseal seal --restart --why TEXT LOG",
+        );
+    }
 }
