@@ -70,6 +70,25 @@ pub enum Sealed {
     Nothing,
 }
 
+/// What a run sealed, and what it left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// The result.
+    pub sealed: Sealed,
+    /// Where the unended last line is that no seal covers, in bytes: from and to.
+    pub uncovered: Option<[u64; 2]>,
+}
+
+impl Done {
+    fn of(sealed: Sealed, scan: &LogScan) -> Self {
+        let left = [scan.whole_bytes, scan.bytes];
+        Self {
+            sealed,
+            uncovered: Some(left).filter(|[from, to]| from < to),
+        }
+    }
+}
+
 /// Reads the seal file of `log`; `None` when there is none. If `log` is a link, the seal file is
 /// beside its target.
 ///
@@ -120,7 +139,8 @@ pub fn seal(
     // From before seals are moved or made until heads are stored: a reader that meets a state in
     // between can wait for the end.
     let section = host.enter_seal(&[signer.public_key()])?;
-    seal_within(host, log, (is_final, wait), signer, &section, progress)
+    let done = seal_within(host, log, (is_final, wait), signer, &section, progress)?;
+    Ok(done.sealed)
 }
 
 /// As [`seal`], in a section that the caller has begun for the key of `signer`.
@@ -134,7 +154,7 @@ pub fn seal_within(
     signer: &dyn Signer,
     _section: &SealSection,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Sealed, Error> {
+) -> Result<Done, Error> {
     refuse_link_in_place(host, log)?;
     let log = &*led_to(&*host.fs, log);
     let sealing = Sealing {
@@ -151,8 +171,8 @@ pub fn seal_within(
         } else {
             sealing.next(wait)?
         };
-        if let Some(sealed) = sealed {
-            return Ok(sealed);
+        if let Some(done) = sealed {
+            return Ok(done);
         }
     }
     let text = format!("{} is moved again and again", log.display());
@@ -198,7 +218,7 @@ struct Sealing<'a> {
 impl Sealing<'_> {
     /// Makes the seal file. `None` if another process has made it meanwhile, or if the seals of this
     /// log were moved here from its earlier place.
-    fn first(&self, wait: Duration) -> Result<Option<Sealed>, Error> {
+    fn first(&self, wait: Duration) -> Result<Option<Done>, Error> {
         let Self {
             host, log, path, ..
         } = self;
@@ -215,7 +235,7 @@ impl Sealing<'_> {
         refusal?;
         let scan = examine::read_log(&file, None, self.is_final, self.progress)?;
         if scan.new_lines.is_empty() {
-            return Ok(Some(Sealed::Nothing));
+            return Ok(Some(Done::of(Sealed::Nothing, &scan)));
         }
         let mut out = Vec::new();
         let key: PublicKey = *self.signer.public_key();
@@ -231,7 +251,7 @@ impl Sealing<'_> {
         };
         self.publish(&seals, &seal, &scan)?;
         drop(locked);
-        Ok(Some(Sealed::Added(seal)))
+        Ok(Some(Done::of(Sealed::Added(seal), &scan)))
     }
 
     /// Moves the seals of a log here that was moved without them; true if it did. Refuses a log whose
@@ -320,7 +340,7 @@ impl Sealing<'_> {
     }
 
     /// Continues the seal file. `None` if it was moved to the log that it covers.
-    fn next(&self, wait: Duration) -> Result<Option<Sealed>, Error> {
+    fn next(&self, wait: Duration) -> Result<Option<Done>, Error> {
         let Self {
             host, log, path, ..
         } = self;
@@ -347,7 +367,7 @@ impl Sealing<'_> {
         if scan.new_lines.is_empty() && !ends {
             self.publish_pending(&seals, &scan)?;
             note_new_place(host, &seals.record, log)?;
-            return Ok(Some(Sealed::Unchanged));
+            return Ok(Some(Done::of(Sealed::Unchanged, &scan)));
         }
         host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
         host.refuse_pruned(&seals.record)?;
@@ -360,7 +380,7 @@ impl Sealing<'_> {
         file.append(&out)?;
         file.sync()?;
         self.publish(&seals, &seal, &scan)?;
-        Ok(Some(Sealed::Added(seal)))
+        Ok(Some(Done::of(Sealed::Added(seal), &scan)))
     }
 
     /// Publishes the head of the last seal if the home does not know it: the process that made it was

@@ -23,6 +23,7 @@
 use crate::error::VerifyError;
 use crate::lines::Lines;
 use memchr::memmem;
+use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal_core::canon::cbor;
@@ -94,6 +95,10 @@ const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// How archives and compressed files begin: ZIP (also `.eval`), gzip, Zstandard.
+const NOT_LINES: [&[u8]; 3] = [b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"];
+/// The largest file that is looked at whole, to see whether it is one JSON value.
+const MAX_WHOLE_JSON_BYTES: usize = 64 << 20;
 
 /// The kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,6 +153,27 @@ pub fn proof(file: &RegularFile) -> Result<Option<&'static str>, VerifyError> {
         _ if memmem::find(first, TOMBSTONE).is_some() => Some("a tombstone"),
         _ => None,
     })
+}
+
+/// Is the file made of lines, to which a program adds more? An archive, a database, other bytes with
+/// a NUL at the beginning, and one JSON value over several lines are not: their last line is not
+/// ended, and a line alone means nothing.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_of_lines(file: &RegularFile) -> Result<bool, VerifyError> {
+    let head = probe(file, 0)?;
+    if head.contains(&0) || NOT_LINES.iter().any(|magic| head.starts_with(magic)) {
+        return Ok(false);
+    }
+    let begin = head.trim_ascii_start();
+    if !matches!(begin.first(), Some(b'{' | b'[')) || file.size() > MAX_WHOLE_JSON_BYTES as u64 {
+        return Ok(true);
+    }
+    let whole = file.read_whole(MAX_WHOLE_JSON_BYTES)?;
+    let one = whole.trim_ascii();
+    let is_one_value = one.contains(&b'\n') && serde_json::from_slice::<IgnoredAny>(one).is_ok();
+    Ok(!is_one_value)
 }
 
 /// Is it a copy of a record with lines left out: no record, though it holds lines and seals of one?

@@ -25,6 +25,7 @@ use threadseal_store::observer::{self, MAX_SEAL_FILE_BYTES, seal_path};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::{led_to, path_text};
 use threadseal_store::tombstones;
+use threadseal_verify::detect;
 
 /// How the names of seal files end that a restart moved into the home.
 const ENDED_SEALS_ENDING: &str = ".seal";
@@ -40,15 +41,19 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
     if let Some(native) = &native {
         restart(sealing, path, native).map_err(|failure| failure.about(path))?;
     }
-    let how = (sealing.args.is_final, sealing.args.wait());
+    let is_whole = !detect::is_of_lines(&open_regular(&*sealing.host.fs, path)?)?;
+    let how = (sealing.args.is_final || is_whole, sealing.args.wait());
     let done = observer::seal_within(&sealing.host, path, how, &signer, &section, &|_| {})?;
-    Ok(match done {
+    let mut sealed = match done.sealed {
         observer::Sealed::Added(seal) => {
             Sealed::new(path, "observed", Action::Sealed).with_head(Some(&seal.head))
         }
         observer::Sealed::Unchanged => Sealed::new(path, "observed", Action::Unchanged),
         observer::Sealed::Nothing => Sealed::new(path, "observed", Action::NothingYet),
-    })
+    };
+    sealed.uncovered = done.uncovered;
+    sealed.whole = is_whole;
+    Ok(sealed)
 }
 
 /// The key that signs the end of a record.

@@ -56,9 +56,13 @@ pub(crate) struct SealArgs {
     /// Turn number in the checkpoint [default: counted from the transcript]
     #[arg(long, value_name = "N")]
     turn: Option<u64>,
-    /// End the record: nothing can be added afterwards
+    /// End the record: nothing can be added afterwards. So are files sealed that are not made of
+    /// lines: archives, databases, JSON over several lines
     #[arg(long = "final")]
     is_final: bool,
+    /// Exit with 3 if a last, unended line of a log stays without a seal
+    #[arg(long)]
+    require_complete: bool,
     /// Keep the lines after the last seal of a native record, marked as unverified for ever
     /// [default: move them into a file beside the record, which the record names]
     #[arg(long)]
@@ -100,6 +104,7 @@ impl SealArgs {
             profile: ProfileArg::Native,
             turn: None,
             is_final: false,
+            require_complete: false,
             adopt_tail: false,
             take_over: false,
             detached: false,
@@ -138,6 +143,10 @@ struct Sealed {
     adopted: Option<[u64; 2]>,
     /// Bytes that were moved out of the record.
     set_aside: Option<SetAside>,
+    /// The unended last line, which no seal covers.
+    uncovered: Option<[u64; 2]>,
+    /// Is the file sealed as a whole, because it is not made of lines?
+    whole: bool,
 }
 
 /// The bytes without a seal, and their present place.
@@ -172,6 +181,8 @@ impl Sealed {
             head: None,
             adopted: None,
             set_aside: None,
+            uncovered: None,
+            whole: false,
         }
     }
 
@@ -256,6 +267,7 @@ impl Sealing<'_> {
             Some(Kind::Events | Kind::Log) => log::seal(self, path),
             Some(Kind::Document(kind)) => document::seal(self, path, kind, rye),
             None if self.args.restart => log::seal(self, path),
+            None if !detect::is_of_lines(&file)? => log::seal(self, path),
             None => Err(Failure::new("unknown format; hint: --detached seals any log").about(path)),
         }
     }
@@ -324,10 +336,11 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             }
         }
     }
-    let exit = if errors.is_empty() {
-        Exit::Done
-    } else {
-        Exit::NoVerdict
+    let is_left = |sealed: &Sealed| sealed.uncovered.is_some();
+    let exit = match errors.is_empty() {
+        false => Exit::NoVerdict,
+        true if args.require_complete && results.iter().any(is_left) => Exit::Unconfirmed,
+        true => Exit::Done,
     };
     if context.json {
         out.json(&SealOutput {
@@ -345,9 +358,20 @@ fn line(sealed: &Sealed) -> String {
     let mut line = match (sealed.action, &sealed.head) {
         (Action::Sealed, Some(head)) => format!("sealed  {path}  head {head}"),
         (Action::Sealed, None) => format!("sealed  {path}  ({})", sealed.profile),
+        (Action::Unchanged, _) if sealed.uncovered.is_some() => {
+            format!("unchanged  {path}  all ended lines were sealed already")
+        }
         (Action::Unchanged, _) => format!("unchanged  {path}  all bytes were sealed already"),
         (Action::NothingYet, _) => format!("nothing yet  {path}  no complete line to seal"),
     };
+    if sealed.whole {
+        line.push_str("\n  it is not made of lines, so the seal covers all bytes and ends the record");
+    }
+    if let Some([from, to]) = sealed.uncovered {
+        line.push_str(&format!(
+            "\n  bytes {from}-{to}, an unended last line, have no seal yet"
+        ));
+    }
     if let Some([from, to]) = sealed.adopted {
         line.push_str(&format!(
             "\n  bytes {from}-{to}, which no seal covered when they were written, stay marked as unverified"
