@@ -35,8 +35,8 @@ pub(crate) struct ForgetArgs {
     #[arg(long)]
     source: bool,
     /// Reason, which every reader of the tombstone can see
-    #[arg(long, alias = "why", value_name = "TEXT", default_value = "")]
-    reason: String,
+    #[arg(long, alias = "reason", value_name = "TEXT", default_value = "")]
+    why: String,
     /// Only list what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &ForgetArgs, context: &Context, out: &mut Out) -> Outcom
         for path in &deleted {
             remove(path, context)?;
         }
-        archive.forget(&id, Why::Asked, &args.reason)?;
+        archive.forget(&id, Why::Asked, &args.why)?;
         Sessions::open(Unlock::Never, context)?;
     }
     tell(&output, &id, context, out);
@@ -217,7 +217,7 @@ fn bury(
         let statement = Statement {
             at: context.now()?,
             by: args.signing.key_name().to_owned(),
-            why: match args.reason.as_str() {
+            why: match args.why.as_str() {
                 "" => "the session was forgotten".to_owned(),
                 reason => reason.to_owned(),
             },

@@ -74,8 +74,8 @@ pub(crate) struct RevokeArgs {
     /// Name of the key
     name: String,
     /// Reason, in one line
-    #[arg(long, alias = "why", default_value = "")]
-    reason: String,
+    #[arg(long, alias = "reason", value_name = "TEXT", default_value = "")]
+    why: String,
     /// Time from which the key no longer counts: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = first_moment)]
     at: Option<Timestamp>,
@@ -307,7 +307,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
             Some(at) => at,
             None => key_status::moment_of_end(context)?,
         },
-        reason: args.reason.clone(),
+        reason: args.why.clone(),
         entry: None,
     };
     let mut revoked = None;

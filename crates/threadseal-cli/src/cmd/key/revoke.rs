@@ -22,8 +22,8 @@ pub(crate) struct RevokeArgs {
     /// The key
     name: String,
     /// Reason, as people will read it
-    #[arg(long, alias = "why", value_name = "TEXT", value_parser = options::reason)]
-    reason: String,
+    #[arg(long, alias = "reason", value_name = "TEXT", value_parser = options::reason)]
+    why: String,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
         for name in &names {
             let revocation = Revocation {
                 at: now,
-                reason: args.reason.clone(),
+                reason: args.why.clone(),
                 entry,
             };
             store.revoke(name, revocation)?;

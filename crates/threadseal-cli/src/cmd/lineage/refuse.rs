@@ -1,4 +1,4 @@
-//! `lineage refuse STORE --reason TEXT -o FILE`: declines the agent that is offered to this
+//! `lineage refuse STORE --why TEXT -o FILE`: declines the agent that is offered to this
 //! machine.
 
 use super::machine::{MachineArgs, tell};
@@ -16,8 +16,8 @@ pub(crate) struct RefuseArgs {
     #[command(flatten)]
     machine: MachineArgs,
     /// Reason, in one line
-    #[arg(long, value_name = "TEXT", value_parser = RefusalReason::parse)]
-    reason: RefusalReason,
+    #[arg(long, alias = "reason", value_name = "TEXT", value_parser = RefusalReason::parse)]
+    why: RefusalReason,
     /// New file for the answer to the source
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct RefuseArgs {
 pub(super) fn run(args: &RefuseArgs, context: &Context, out: &mut Out) -> Outcome {
     let (machine, agent) = args.machine.open(context)?;
     let node = machine.node(context);
-    let answer = node.refuse(&agent, &args.reason)?;
+    let answer = node.refuse(&agent, &args.why)?;
     atomic::create_new(&*context.fs, &args.output, &answer, PRIVATE_FILE)?;
     tell("refused", &node, &agent, Some(&args.output), context, out)?;
     Ok(Exit::Done)

@@ -75,8 +75,8 @@ pub(crate) struct PruneArgs {
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
     /// Reason, which every reader of the tombstone can see
-    #[arg(long, alias = "why", value_name = "TEXT", default_value = "")]
-    reason: String,
+    #[arg(long, alias = "reason", value_name = "TEXT", default_value = "")]
+    why: String,
     /// Name of the person who prunes [default: the name of the key]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
@@ -377,7 +377,7 @@ impl<'a> Tools<'a> {
         let statement = Statement {
             at: self.context.now()?,
             by: by.unwrap_or_else(|| self.args.signing.key_name().to_owned()),
-            why: self.args.reason.clone(),
+            why: self.args.why.clone(),
             records,
         };
         Ok(Tombstone::sign(statement, &*self.signer)?)

@@ -86,7 +86,7 @@ fn live() -> Sandbox {
         "redact {child:?} --match 'the child' --why 'a name' --by Ada"
     ));
     ended_record(&sandbox, "pruned.jsonl", 1);
-    run("prune --yes pruned.jsonl --reason 'time is up'");
+    run("prune --yes pruned.jsonl --why 'time is up'");
     let append = "ledger append file:runs --run r1 --sign --workflow w";
     piped(
         &sandbox,
