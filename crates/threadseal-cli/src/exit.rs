@@ -17,6 +17,7 @@ use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
 use threadseal_core::error::{Error, Unbuilt};
+use threadseal_core::report::{NotVerified, Report};
 use threadseal_store::sys;
 use threadseal_verify::VerifyError;
 use threadseal_verify::output::PathError;
@@ -80,16 +81,38 @@ impl Exit {
     }
 }
 
-/// Why a command gives no verdict: one sentence, lower-case, with the cause to repair.
+/// Why a command did not do what was asked: one sentence, lower-case, with the cause to repair.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     message: String,
+    /// The record whose verdict forbids it.
+    refused: Option<NotVerified>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            refused: None,
+        }
+    }
+
+    /// `subject` is not verified: the report is in the output, and evidence decides the exit.
+    pub(crate) fn refused(subject: impl fmt::Display, report: &Report, hint: &str) -> Self {
+        NotVerified::of(report).error(subject, hint).into()
+    }
+
+    /// The record whose verdict forbids what was asked.
+    pub(crate) fn not_verified(&self) -> Option<&NotVerified> {
+        self.refused.as_ref()
+    }
+
+    /// Evidence where a record is refused for evidence, else no verdict.
+    pub(crate) fn exit(&self) -> Exit {
+        let report = self.refused.as_ref().map(NotVerified::report);
+        match report.is_some_and(|report| report.verdict.is_evidence()) {
+            true => Exit::Evidence,
+            false => Exit::NoVerdict,
         }
     }
 
@@ -105,7 +128,10 @@ impl Failure {
     /// Puts the name of the file before the message.
     #[must_use]
     pub(crate) fn about(self, path: &Path) -> Self {
-        Self::new(format!("{}: {}", path.display(), self.message))
+        Self {
+            message: format!("{}: {}", path.display(), self.message),
+            ..self
+        }
     }
 
     /// Prints it on standard error, as one line.
@@ -122,7 +148,10 @@ impl fmt::Display for Failure {
 
 impl From<VerifyError> for Failure {
     fn from(error: VerifyError) -> Self {
-        Self::new(with_hint(error.to_string(), Unbuilt::cause_of(&error)))
+        Self {
+            message: with_hint(error.to_string(), Unbuilt::cause_of(&error)),
+            refused: NotVerified::cause_of(&error),
+        }
     }
 }
 
@@ -134,13 +163,20 @@ impl From<PathError> for Failure {
 
 impl From<Failure> for VerifyError {
     fn from(failure: Failure) -> Self {
-        Self::refused(failure.message)
+        let refused = Self::refused(failure.message);
+        match failure.refused {
+            Some(report) => refused.with_source(report),
+            None => refused,
+        }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(with_hint(sys::message(&error), Unbuilt::cause_of(&error)))
+        Self {
+            message: with_hint(sys::message(&error), Unbuilt::cause_of(&error)),
+            refused: NotVerified::cause_of(&error),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::render::json;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use threadseal_core::report::{FindingCode, NotVerified, Report};
 
 /// An object with the exit code of the process.
 #[derive(Serialize)]
@@ -22,20 +23,29 @@ struct Object<'v, T> {
 }
 
 /// A command that failed, for a reader that expects JSON:
-/// `{"schema":"threadseal.error/1","message":"…","exit":2}`
+/// `{"schema":"threadseal.error/1","success":false,"message":"…","exit":2}`
+///
+/// Where a record was refused for its verdict, its finding's code and the report are in it.
 #[derive(Debug, Serialize)]
-pub(crate) struct FailureOutput {
+pub(crate) struct FailureOutput<'f> {
     schema: &'static str,
+    success: bool,
     message: String,
+    code: Option<FindingCode>,
+    report: Option<&'f Report>,
     exit: u8,
 }
 
-impl FailureOutput {
-    pub(crate) fn new(failure: &Failure) -> Self {
+impl<'f> FailureOutput<'f> {
+    pub(crate) fn new(failure: &'f Failure) -> Self {
+        let refused = failure.not_verified();
         Self {
             schema: "threadseal.error/1",
+            success: false,
             message: failure.to_string(),
-            exit: Exit::NoVerdict.code(),
+            code: refused.and_then(|refused| Some(refused.finding()?.code)),
+            report: refused.map(NotVerified::report),
+            exit: failure.exit().code(),
         }
     }
 }

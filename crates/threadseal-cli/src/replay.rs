@@ -142,11 +142,8 @@ impl Archive<'_> {
         })?;
         let opened = self.verifier.open_verified(path, Need::Whole);
         let record = verifying::opened(opened)?.map_err(|report| {
-            let verdict = report.verdict;
-            let text = format!(
-                "{verdict}: only a verified transcript can be replayed; hint: threadseal verify"
-            );
-            Failure::new(text).about(path)
+            let hint = "; only a verified transcript can be replayed; hint: threadseal verify";
+            Failure::refused(path.display(), &report, hint)
         })?;
         let lines = record.lines()?;
         let recorded = Recorded::read(&lines).map_err(|error| Failure::from(error).about(path))?;

@@ -18,12 +18,14 @@ mod code;
 mod conversion;
 pub mod heads;
 mod names;
+mod refusal;
 mod spelling;
 
 pub use code::FindingCode;
 pub use conversion::Conversion;
 pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
 pub use names::{CheckName, Format, Profile};
+pub use refusal::NotVerified;
 
 use crate::digest::Digest;
 use crate::key::{KeyId, PublicKey};

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal_core::report::{Report, Verdict};
+use threadseal_core::report::{NotVerified, Report, Verdict};
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{
     self, DocumentKind, ItemType, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
@@ -254,12 +254,7 @@ pub(crate) fn read_verified(
 
 /// The error for a file that is not verified: its verdict and its worst finding.
 pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
-    let worst = report
-        .findings
-        .iter()
-        .min_by_key(|finding| finding.severity);
-    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
-    Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
+    NotVerified::of(report).error(path.display(), "")
 }
 
 /// The same of a transcript that was not opened.
@@ -275,11 +270,8 @@ pub(crate) fn refused(error: OpenError, path: &Path, host: &Host) -> Error {
     let displacing = record.and_then(|record| {
         examine::refuse_displacing(host, path, RecordKind::Transcript, &record).err()
     });
-    let refused = refusal(path, &report);
-    match displacing {
-        Some(displacing) => Error::refused(format!("{refused}; {displacing}")),
-        None => refused,
-    }
+    let more = displacing.map_or(String::new(), |displacing| format!("; {displacing}"));
+    NotVerified::of(&report).error(path.display(), &more)
 }
 
 #[cfg(test)]

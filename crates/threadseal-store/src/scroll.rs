@@ -26,7 +26,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Expectation;
-use threadseal_core::report::{Conversion, Finding, FindingCode, Severity};
+use threadseal_core::report::{Conversion, Finding, FindingCode, NotVerified, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
     ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
@@ -461,18 +461,7 @@ fn doubts(outcome: &Outcome) -> Vec<String> {
 }
 
 fn refusal(outcome: &Outcome, path: &Path) -> Error {
-    let findings = &outcome.report.findings;
-    let weighs = |finding: &&Finding| finding.severity == Severity::Error;
-    let first = findings.iter().find(weighs).or(findings.first());
-    let why = first.map_or("it has no turn", |finding| &finding.message);
-    Error::new(
-        ErrorKind::Refused,
-        format!(
-            "{} is {}: {why}; verify it",
-            path.display(),
-            outcome.report.verdict
-        ),
-    )
+    NotVerified::of(&outcome.report).error(path.display(), "; hint: threadseal scroll verify")
 }
 
 fn line_of(sealed: &SealedTurn) -> Vec<u8> {

@@ -57,6 +57,13 @@ impl VerifyError {
         }
     }
 
+    /// The same error, with `source` as its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
     /// What the caller should do.
     pub fn kind(&self) -> ErrorKind {
         self.kind

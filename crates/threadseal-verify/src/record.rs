@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::record::Head;
-use threadseal_core::report::{Profile, Report, Verdict};
+use threadseal_core::report::{NotVerified, Profile, Report, Verdict};
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::Coverage;
 use threadseal_formats::transcript::lines::VerifiedLines;
@@ -150,12 +150,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotVerified(report) => {
-                write!(f, "{} is {}", report.path, report.verdict)?;
-                let findings = report.findings.iter();
-                match findings.min_by_key(|finding| finding.severity) {
-                    Some(worst) => write!(f, ": {}", worst.message),
-                    None => Ok(()),
-                }
+                write!(f, "{} is {}", report.path, NotVerified::of(report))
             }
             Self::Failed(error) => error.fmt(f),
         }
@@ -186,7 +181,7 @@ impl From<Error> for OpenError {
 impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::NotVerified(_) => Self::refused(error.to_string()),
+            OpenError::NotVerified(report) => NotVerified::of(&report).error(&report.path, ""),
             OpenError::Failed(error) => error.into(),
         }
     }

@@ -269,6 +269,6 @@ fn settle(outcome: Outcome, json: bool, out: &mut Out) -> Exit {
         if json {
             out.json(&FailureOutput::new(&failure));
         }
-        Exit::NoVerdict
+        failure.exit()
     })
 }

@@ -6,7 +6,7 @@ use crate::host::Host;
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::ThreadId;
-use threadseal_core::report::{Report, Verdict};
+use threadseal_core::report::{NotVerified, Report, Verdict};
 use threadseal_core::tlog::entry::key_event::KeyEvent;
 use threadseal_core::trust::{Purpose, ScopeFormat, Standing};
 use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
@@ -70,8 +70,8 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
         Verdict::UnsignedTail => {
-            let way_out = "hint: threadseal seal sets the tail aside and records that";
-            Err(Error::refused(format!("{}; {way_out}", refusal(report))))
+            let way_out = "; hint: threadseal seal sets the tail aside and records that";
+            Err(NotVerified::of(report).error("the record", way_out))
         }
         _ => Err(refusal(report)),
     }
@@ -92,10 +92,5 @@ pub(super) fn check_signers(
 }
 
 pub(super) fn refusal(report: &Report) -> Error {
-    let worst = report
-        .findings
-        .iter()
-        .min_by_key(|finding| finding.severity);
-    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
-    Error::refused(format!("the record is {}{why}", report.verdict))
+    NotVerified::of(report).error("the record", "")
 }

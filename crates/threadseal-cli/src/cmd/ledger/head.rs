@@ -91,9 +91,8 @@ pub(super) fn tip_of(outcome: &ledger::Outcome) -> Result<&ChainTip, Failure> {
     let verdict = outcome.report.verdict;
     let partial = matches!(verdict, Verdict::Partial | Verdict::Unsigned);
     outcome.tip.as_ref().filter(|_| !partial).ok_or_else(|| {
-        Failure::new(format!(
-            "the ledger is {verdict}; hint: threadseal ledger verify"
-        ))
-        .about(std::path::Path::new(&outcome.report.path))
+        let path = std::path::Path::new(&outcome.report.path);
+        let hint = "; hint: threadseal ledger verify";
+        Failure::refused("the ledger", &outcome.report, hint).about(path)
     })
 }

@@ -62,7 +62,8 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
     let outcome = conclude(verifier, &end, &Judging::new(&trust, context.now()?));
     let (report, tip) = (outcome.report, outcome.tip);
     if report.verdict.exit_code() == 1 {
-        return Err(Failure::new(refusal(&report)));
+        let hint = ", so it has no head to keep; hint: threadseal scroll verify";
+        return Err(Failure::refused("the scroll", &report, hint));
     }
     let Some(head) = tip.map(|tip| tip.head) else {
         return Err(Failure::new("a scroll without turns has no head"));
@@ -79,20 +80,4 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
         out.line(head);
     }
     Ok(Exit::Done)
-}
-
-fn refusal(report: &Report) -> String {
-    let mut findings = report.findings.iter();
-    let Some(first) = findings.find(|finding| finding.severity == Severity::Error) else {
-        return format!(
-            "the scroll is {}; hint: threadseal scroll verify",
-            report.verdict
-        );
-    };
-    let turn = first.turn.map(|turn| format!("turn {turn}: "));
-    let (turn, why) = (turn.unwrap_or_default(), &first.message);
-    format!(
-        "{turn}{why}: the scroll is {}, so it has no head to keep; hint: threadseal scroll verify",
-        report.verdict
-    )
 }

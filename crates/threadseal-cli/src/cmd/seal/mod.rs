@@ -322,6 +322,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
         home,
     };
     let (mut results, mut errors) = (Vec::new(), Vec::new());
+    let mut failed = Exit::NoVerdict;
     for path in &args.paths {
         match sealing.one(path) {
             Ok(sealed) => {
@@ -332,13 +333,16 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             }
             Err(failure) => {
                 complain(&failure.to_string());
+                if failure.exit() == Exit::Evidence {
+                    failed = Exit::Evidence;
+                }
                 errors.push(PathError::of(Some(path), &failure.into()));
             }
         }
     }
     let is_left = |sealed: &Sealed| sealed.uncovered.is_some();
     let exit = match errors.is_empty() {
-        false => Exit::NoVerdict,
+        false => failed,
         true if args.require_complete && results.iter().any(is_left) => Exit::Unconfirmed,
         true => Exit::Done,
     };

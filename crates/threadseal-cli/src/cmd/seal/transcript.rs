@@ -113,11 +113,9 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         // Under the strict reading, Rye's own coverage is at most `partial`.
         Verdict::Partial if !ends_sealed(&report) => {}
         Verdict::Partial => return Ok(Sealed::new(path, "rye", Action::Unchanged)),
-        verdict => {
-            let worst = report.findings.iter().min_by_key(|found| found.severity);
-            let why = worst.map_or(String::new(), |found| format!(": {}", found.message));
-            let message = format!("the transcript is {verdict}{why}; hint: threadseal verify");
-            return Err(Failure::new(message).about(path));
+        _ => {
+            let hint = "; hint: threadseal verify";
+            return Err(Failure::refused("the transcript", &report, hint).about(path));
         }
     }
     refuse_displacing(sealing, path, &report)?;

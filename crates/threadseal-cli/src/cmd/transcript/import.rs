@@ -86,11 +86,8 @@ pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Repo
     let (file, report) = (taken.file, taken.result.report);
     match report.verdict.exit_code() {
         1 => {
-            let text = format!(
-                "the transcript is {}; hint: threadseal verify",
-                report.verdict
-            );
-            Err(Failure::new(text).about(path))
+            let hint = "; hint: threadseal verify";
+            Err(Failure::refused("the transcript", &report, hint).about(path))
         }
         _ => Ok((file, report)),
     }
