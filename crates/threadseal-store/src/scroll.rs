@@ -22,11 +22,11 @@ use crate::read::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, Signer};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::Expectation;
-use threadseal_core::report::{Conversion, Finding, FindingCode, NotVerified, Severity};
+use threadseal_core::report::{Conversion, FindingCode, NotVerified, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
     ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,

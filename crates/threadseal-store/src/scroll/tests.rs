@@ -6,6 +6,7 @@ use crate::read::open_regular;
 use crate::sys::RealFs;
 use crate::testing::{EndingKeys, host, signer};
 use std::fs;
+use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::report::Verdict;
 use threadseal_formats::scroll::{Form, deserialize};

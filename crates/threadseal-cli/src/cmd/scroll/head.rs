@@ -10,7 +10,6 @@ use serde::Serialize;
 use std::path::PathBuf;
 use threadseal_core::digest::Hasher;
 use threadseal_core::error::Error;
-use threadseal_core::report::{Report, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
     ChainOptions, Judging, SealedTurn, TurnReader, Verifier, conclude,

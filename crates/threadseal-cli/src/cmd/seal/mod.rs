@@ -369,7 +369,9 @@ fn line(sealed: &Sealed) -> String {
         (Action::NothingYet, _) => format!("nothing yet  {path}  no complete line to seal"),
     };
     if sealed.whole {
-        line.push_str("\n  it is not made of lines, so the seal covers all bytes and ends the record");
+        line.push_str(
+            "\n  it is not made of lines, so the seal covers all bytes and ends the record",
+        );
     }
     if let Some([from, to]) = sealed.uncovered {
         line.push_str(&format!(
