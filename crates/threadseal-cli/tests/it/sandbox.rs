@@ -349,6 +349,17 @@ impl Ran {
         ran
     }
 
+    /// Checks that a record is refused for evidence: exit 1 and exactly one line on standard error,
+    /// which contains `part` and ends in the code of a finding, or a hint after it.
+    #[track_caller]
+    pub(crate) fn refuses_with(self, part: &str) -> Self {
+        let ran = self.exits(1);
+        assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("threadseal: "), "{}", ran.stderr);
+        ran.stderr.has(part);
+        ran
+    }
+
     /// Checks that standard output contains `part`.
     #[track_caller]
     pub(crate) fn prints(self, part: &str) -> Self {
