@@ -14,7 +14,7 @@ use crate::progress::Bar;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
-use crate::render::text;
+use crate::render::{paper, text};
 use crate::rotation;
 use crate::verifying::{self, ProfileArg, ScrollArgs};
 use clap::{Args, ValueEnum};
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
 use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::ScopeFormat;
+use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::sys::path_text;
 use threadseal_verify::address::STANDARD_INPUT;
 use threadseal_verify::all_records::AllRecords;
@@ -87,6 +88,12 @@ pub(crate) struct VerifyArgs {
     /// judges it
     #[arg(long, value_name = "FILE", conflicts_with = "all")]
     evidence: Option<PathBuf>,
+    /// Print a line for each verified record, too
+    #[arg(long)]
+    list: bool,
+    /// New file for a report for people, of the form that its name ends in: .html or .md
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Accept a home or trust inside the verified folders; reports mention it
     #[arg(long)]
     allow_local_trust: bool,
@@ -117,6 +124,12 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         });
         evidence = Some(is_written.then(|| path_text(to)));
     }
+    if let Some(to) = &args.report {
+        let written = write_report(to, &run, context);
+        if let Err(failure) = written {
+            run.errors.push(PathError::of(Some(to), &failure.into()));
+        }
+    }
     let exit = Exit::from_code(run.exit_code());
     run.errors.iter_mut().for_each(missing::add_hint);
     for error in &run.errors {
@@ -137,6 +150,19 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         ));
     }
     Ok(exit)
+}
+
+/// Writes the report for people.
+fn write_report(to: &Path, run: &VerifyRun, context: &Context) -> Result<(), Failure> {
+    let form = paper::Form::of(to).ok_or_else(|| {
+        Failure::new("the name of a report ends in .html or .md").about(to)
+    })?;
+    let page = form.page(run, context.now()?);
+    atomic::create_new(&*context.fs, to, page.as_bytes(), PRIVATE_FILE)?;
+    if !context.quiet {
+        complain(&format!("note: the report is in {}", Clean(&path_text(to))));
+    }
+    Ok(())
 }
 
 /// If the predecessor of a `--key` signed instead: the given name, and the present name of that
@@ -253,6 +279,8 @@ fn print(args: &VerifyArgs, run: &VerifyRun, context: &Context, out: &mut Out) {
             if args.policy == PolicyArg::Lenient {
                 out.line(text::lenient(report, context.palette));
             }
+        } else if args.list {
+            out.line(text::heading(report, context.palette));
         }
     }
     if !alone && !context.quiet {

@@ -3,5 +3,6 @@
 pub(crate) mod clean;
 pub(crate) mod json;
 pub(crate) mod markdown;
+pub(crate) mod paper;
 pub(crate) mod style;
 pub(crate) mod text;

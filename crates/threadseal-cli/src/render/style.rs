@@ -38,7 +38,6 @@ pub(crate) struct Palette {
 
 impl Palette {
     /// Prints plain text.
-    #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { coloured: false };
 
     /// A verdict's word in its colour: green 0, red 1, yellow 3.

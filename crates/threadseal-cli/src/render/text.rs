@@ -27,48 +27,52 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     for finding in &report.findings {
         let _ = write!(out, "\n  {}", self::finding(finding));
     }
-    let mut row = |label: &str, text: String| {
+    for (label, text) in rows(report) {
         let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
-    };
+    }
+    out
+}
+
+/// What a report has beside its findings: labels, and texts that are safe to print.
+pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
     // A document counts as a whole or not at all, so it has no place to name.
     if report.format.grows() || report.trusted_until.is_some() {
-        row("trusted until", trusted_until(report));
+        rows.push(("trusted until", trusted_until(report)));
     }
     for signer in &report.signers {
-        row("signed by", self::signer(signer));
+        rows.push(("signed by", self::signer(signer)));
     }
     if let Some(head) = report.head {
-        row("head", head.to_string());
+        rows.push(("head", head.to_string()));
     }
     // A part of a record proves nothing about the whole.
     if report.format != Format::Proof {
-        row("completeness", completeness(report.completeness).to_owned());
+        rows.push(("completeness", completeness(report.completeness).to_owned()));
     }
     let passed = names(&report.checks, CheckResult::Pass);
     if !passed.is_empty() {
-        row("checked", passed.join(", "));
+        rows.push(("checked", passed.join(", ")));
     }
     for (label, result) in [
         ("failed", CheckResult::Fail),
         ("not checked", CheckResult::Skipped),
     ] {
         for check in report.checks.iter().filter(|c| c.result == result) {
-            row(label, check_with_reason(check));
+            rows.push((label, check_with_reason(check)));
         }
     }
     if let Some(conversion) = &report.conversion {
-        row(
-            "converted from",
-            format!("{conversion}; the converter claims this"),
-        );
+        let text = format!("{conversion}; the converter claims this");
+        rows.push(("converted from", text));
     }
     for item in &report.unauthenticated {
-        row("nothing covers", Clean(item).to_string());
+        rows.push(("nothing covers", Clean(item).to_string()));
     }
     if let Some(hint) = hint(report) {
-        row("hint", hint);
+        rows.push(("hint", hint));
     }
-    out
+    rows
 }
 
 /// The next step, if the verdict needs one.
@@ -154,7 +158,8 @@ pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
     )
 }
 
-fn heading(report: &Report, palette: Palette) -> String {
+/// The verdict and the place of a record, on a line.
+pub(crate) fn heading(report: &Report, palette: Palette) -> String {
     // Nothing of it is here, so it is not shown as a record that was read and verified.
     let word = match is_pruned(report) {
         true => palette.strong(PRUNED),
@@ -168,7 +173,7 @@ fn heading(report: &Report, palette: Palette) -> String {
 }
 
 /// `line 131, bytes 88412-88977, turn 7: … [code]`
-fn finding(finding: &Finding) -> String {
+pub(super) fn finding(finding: &Finding) -> String {
     let mut place = Vec::new();
     if let Some(turn) = finding.turn {
         place.push(format!("turn {turn}"));

@@ -252,3 +252,42 @@ fn a_record_that_is_not_there_is_no_other_kind_of_record() {
         log["why"].text().has("the record is not here");
     }
 }
+
+// T-CMD-23
+#[test]
+fn a_report_for_people_names_each_record_and_is_never_written_over_a_file() {
+    let sandbox = ready();
+    fs::create_dir(sandbox.path("runs")).unwrap();
+    ended_record(&sandbox, "runs/<b>good<b>.jsonl", 2);
+    let bad = ended_record(&sandbox, "runs/bad.jsonl", 2);
+    let text = read(&bad).replacen("thread_started", "thread_Started", 1);
+    fs::write(&bad, text).unwrap();
+    for ending in ["html", "md"] {
+        let verify = format!("verify runs --list --report out.{ending}");
+        let ran = sandbox.exits(1, &verify);
+        ran.stdout.has("verified  runs/<b>good<b>.jsonl").has("  runs/bad.jsonl");
+        let page = read(sandbox.path(&format!("out.{ending}")));
+        page.has("1 verified").has("runs").lacks("<b>");
+        sandbox.exits(1, &verify).warns(&format!("out.{ending}"));
+        assert_eq!(read(sandbox.path(&format!("out.{ending}"))), page);
+    }
+    sandbox
+        .exits(1, "verify runs --report out.pdf")
+        .warns("ends in .html or .md");
+}
+
+// T-CMD-24
+#[test]
+fn a_refusal_names_turn_bytes_and_code_and_has_the_report() {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "t.jsonl", 2);
+    let text = read(&path).replacen("thread_started", "thread_Started", 1);
+    fs::write(&path, text).unwrap();
+    let refused = sandbox.sh("seal t.jsonl").refuses_with("bytes 0-");
+    refused.stderr.has("[");
+    let prune = sandbox.exits(1, "transcript head t.jsonl --json").json();
+    assert_eq!(prune["success"], false, "{prune}");
+    assert_eq!(prune["exit"], 1);
+    let code = prune["code"].text();
+    assert_eq!(prune["report"]["findings"][0]["code"].text(), code);
+}
