@@ -235,6 +235,17 @@ pub(crate) trait Shell {
     }
 }
 
+/// Does a line refuse a record for evidence: `… is VERDICT: MESSAGE [CODE]`?
+fn has_evidence(line: &str) -> bool {
+    let is = |verdict: &&str| line.contains(&format!(" is {verdict}: "));
+    line.contains(']') && EVIDENCE.iter().any(|verdict| is(&verdict))
+}
+
+/// The verdicts of exit code 1.
+const EVIDENCE: [&str; 8] = [
+    "forged", "tampered", "forked", "rolled_back", "truncated", "foreign", "missing", "malformed",
+];
+
 /// The exit code that a verdict has.
 pub(crate) fn exit_of(verdict: &str) -> i32 {
     match verdict {
@@ -338,25 +349,23 @@ impl Ran {
         self
     }
 
-    /// Checks that there is no verdict: exit 2 and exactly one line on standard error, which
-    /// contains `part`.
+    /// Checks that the command did not do it: exactly one line on standard error, which contains
+    /// `part`, and exit 2; or exit 1, where the line names a record and the evidence against it.
     #[track_caller]
     pub(crate) fn fails_with(self, part: &str) -> Self {
-        let ran = self.exits(2);
+        let code = if has_evidence(&self.stderr) { 1 } else { 2 };
+        let ran = self.exits(code);
         assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
         assert!(ran.stderr.starts_with("threadseal: "), "{}", ran.stderr);
         ran.stderr.has(part);
         ran
     }
 
-    /// Checks that a record is refused for evidence: exit 1 and exactly one line on standard error,
-    /// which contains `part` and ends in the code of a finding, or a hint after it.
+    /// As [`Ran::fails_with`], for evidence against a record.
     #[track_caller]
     pub(crate) fn refuses_with(self, part: &str) -> Self {
-        let ran = self.exits(1);
-        assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("threadseal: "), "{}", ran.stderr);
-        ran.stderr.has(part);
+        let ran = self.fails_with(part);
+        assert!(has_evidence(&ran.stderr), "{}", ran.stderr);
         ran
     }
 
