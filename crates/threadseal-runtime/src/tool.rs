@@ -24,6 +24,9 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use threadseal_core::error::Error;
 
+/// Variables that any tool may see: they hold no secrets. `LC_…` are, too.
+const HARMLESS_VARIABLES: [&str; 7] = ["PATH", "LANG", "TZ", "HOME", "TERM", "TMPDIR", "USER"];
+
 /// The argument in whose place a server's script is.
 const SCRIPT_PLACEHOLDER: &str = "${script}";
 
@@ -106,6 +109,30 @@ impl Tool {
         read(&crate::yaml::parse(file, text)?)
     }
 
+    /// Refuses the members that only a signed file may have: addresses, and variables that may hold
+    /// secrets. `node` is the whole file.
+    ///
+    /// # Errors
+    /// Kind `Refused`, with file and line.
+    pub(crate) fn check_unvouched(node: &Node) -> Result<(), Error> {
+        let mut fields = node.fields()?;
+        for name in ["url", "header_env"] {
+            if let Some(entry) = fields.take_entry(name) {
+                return Err(entry.place.unvouched(format!("`{name}` of a tool")));
+            }
+        }
+        let names = fields.take("env").map(Node::list).transpose()?;
+        for name in names.into_iter().flatten() {
+            let text = name.text()?;
+            if !is_harmless(text) {
+                return Err(name
+                    .place
+                    .unvouched(format!("the variable {text} of a tool")));
+            }
+        }
+        Ok(())
+    }
+
     /// The arguments of a call with defaults where none are given.
     ///
     /// # Errors
@@ -122,6 +149,11 @@ impl Tool {
 }
 
 impl CommandTool {
+    /// Does it see variables that may hold secrets?
+    pub(crate) fn sees_secrets(&self) -> bool {
+        !self.env.iter().all(|name| is_harmless(name))
+    }
+
     /// The program and its arguments. `context` has `inputs` (the call's arguments), and further
     /// values of the runner. An argument that is one `${…}` disappears where that is nothing. It
     /// becomes as many arguments as there are items where that is a list.
@@ -327,6 +359,10 @@ fn mcp(fields: &mut Fields<'_>) -> Result<McpTool, Error> {
         header_env,
     };
     Ok(McpTool { server, tool })
+}
+
+fn is_harmless(name: &str) -> bool {
+    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
 fn variable(node: &Node) -> Result<String, Error> {

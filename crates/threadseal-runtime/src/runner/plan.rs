@@ -150,6 +150,9 @@ fn declared(
             continue;
         }
         let declaration = tool::Tool::parse(item.path(), item.text())?;
+        if !item.standing().vouches() {
+            tool::Tool::check_unvouched(&node)?;
+        }
         if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &shop, &servers)? {
             tools.push(Arc::new(mcp));
         } else if let Some(command) = DeclaredCommand::new(&id, declaration, shop.clone()) {

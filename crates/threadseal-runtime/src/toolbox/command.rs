@@ -51,18 +51,25 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// A script that verifies now.
+    /// The script of a command, if it has one, that verifies now. If the command sees variables
+    /// that may hold secrets, an unsigned script is refused under every policy.
     ///
     /// # Errors
     /// As [`Finder::load`].
-    pub(super) fn script(&self, id: &ItemId) -> Result<Item, Error> {
+    pub(super) fn script(&self, command: &CommandTool) -> Result<Option<Item>, Error> {
+        let Some(id) = &command.script else {
+            return Ok(None);
+        };
         let grounds = Grounds {
             trust: &self.trust,
             now: self.host.clock.now()?,
             heads: &*self.host.heads,
-            policy: self.policy,
+            policy: match command.sees_secrets() {
+                true => ItemPolicy::Signed,
+                false => self.policy,
+            },
         };
-        self.finder.load(ItemKind::Script, id, &grounds)
+        self.finder.load(ItemKind::Script, id, &grounds).map(Some)
     }
 }
 
@@ -107,8 +114,7 @@ impl DeclaredCommand {
         };
         let mut context = json!({"inputs": self.declaration.arguments(given)?});
         let (mut script, mut variable) = (None, None);
-        if let Some(id) = &self.command.script {
-            let item = self.shop.script(id)?;
+        if let Some(item) = self.shop.script(&self.command)? {
             let held = ScriptFile::new(item.text())?;
             context["script"] = held.path().into();
             variable = Some((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));

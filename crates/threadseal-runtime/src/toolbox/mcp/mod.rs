@@ -155,8 +155,7 @@ fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Er
                 environment.push((name.clone(), template.render_text(&Value::Null)?));
             }
             let mut context = Value::Null;
-            if let Some(id) = &command.script {
-                let item = shop.script(id)?;
+            if let Some(item) = shop.script(command)? {
                 context = json!({"script": hub.hold(&item)?});
                 environment.push((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));
             }
