@@ -9,6 +9,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::progress::StatusLine;
 use crate::project::ProjectArgs;
+use crate::redact_secrets;
 use crate::render::clean::Clean;
 use crate::replay;
 use crate::verifying;
@@ -185,6 +186,11 @@ pub(crate) fn engine_in(
         policy,
         config,
     } = settings(args, &project, &trust, context)?;
+    let secrets = redact_secrets::known();
+    config.models.teach(&environment, &secrets);
+    if let Some(url) = &args.base_url {
+        secrets.learn_address(url);
+    }
     let models = Catalogue::new(
         config.models.clone(),
         config.agent.clone(),
@@ -215,6 +221,7 @@ pub(crate) fn engine_in(
         config: Arc::new(config),
         tools,
         environment,
+        secrets,
         watch: Arc::new(Live::new(context)),
     }))
 }

@@ -19,6 +19,8 @@ use crate::interpolate::Template;
 use crate::item::{IGNORED_MEMBERS, ItemId};
 use crate::place::Place;
 use crate::schema::Schema;
+#[cfg(feature = "engine")]
+use crate::secrets::{Secrets, is_secret_name};
 use crate::yaml::{Fields, Node};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -131,6 +133,34 @@ impl Tool {
             }
         }
         Ok(())
+    }
+
+    /// Makes `secrets` know the values that the tool gets from the caller's environment: those of
+    /// headers, those of variables with the name of a secret, and those in its address.
+    #[cfg(feature = "engine")]
+    pub(crate) fn teach(&self, environment: &[(String, String)], secrets: &Secrets) {
+        let names: Vec<&String> = match &self.kind {
+            ToolKind::Command(command)
+            | ToolKind::Mcp(McpTool {
+                server: McpServer::Stdio(command),
+                ..
+            }) => {
+                let names = command.env.iter();
+                names.filter(|name| is_secret_name(name)).collect()
+            }
+            ToolKind::Mcp(McpTool {
+                server: McpServer::Http { url, header_env },
+                ..
+            }) => {
+                secrets.learn_address(url);
+                header_env.iter().map(|(_, name)| name).collect()
+            }
+        };
+        for (name, value) in environment {
+            if names.contains(&name) {
+                secrets.learn(value);
+            }
+        }
     }
 
     /// The arguments of a call with defaults where none are given.

@@ -16,6 +16,8 @@
 use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
 use crate::money::Nanos;
+#[cfg(feature = "engine")]
+use crate::secrets::Secrets;
 use crate::yaml::{Entry, Node};
 use threadseal_core::error::Error;
 
@@ -159,6 +161,19 @@ impl Models {
             Some(known) => Err(entry
                 .place
                 .unvouched(format!("another provider `{}`", known.name))),
+        }
+    }
+
+    /// Makes `secrets` know the keys of all providers, and the secrets in their addresses.
+    #[cfg(feature = "engine")]
+    pub fn teach(&self, environment: &[(String, String)], secrets: &Secrets) {
+        for provider in &self.providers {
+            if let Some(url) = &provider.base_url {
+                secrets.learn_address(url);
+            }
+            let keys = environment.iter();
+            let keys = keys.filter(|(name, _)| provider.key_env.as_ref() == Some(name));
+            keys.for_each(|(_, value)| secrets.learn(value));
         }
     }
 

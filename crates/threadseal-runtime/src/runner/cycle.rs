@@ -26,6 +26,7 @@ use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use crate::money::Nanos;
+use crate::secrets::{self, Secrets};
 use crate::toolbox::{Cancel, Toolbox};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -50,6 +51,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) hook_runner: &'a HookRunner<'a>,
     /// The token of the lease under which it runs: part of each call's key.
     pub(crate) fence: Option<u64>,
+    /// The values that its record does not repeat.
+    pub(crate) secrets: &'a Secrets,
     /// Calls that an earlier worker began, by their keys without a token. It is unknown whether
     /// they were carried out, and they do not begin again.
     pub(crate) unresolved: &'a HashSet<String>,
@@ -288,10 +291,17 @@ impl Cycle<'_> {
         let (text, role) = last_said(&course.messages);
         let mut step = journal.ask(text, role, self.model.name())?;
         for attempts in 1.. {
+            let mut shown = self.secrets.streaming();
+            let mut show = |text: &str| {
+                if !text.is_empty() {
+                    around.progress(Progress::Text(text));
+                }
+            };
             let answer = self
                 .model
-                .ask(&request, &mut |text| around.progress(Progress::Text(text)));
-            let error = match answer.and_then(recordable) {
+                .ask(&request, &mut |text| show(&shown.push(text)));
+            show(&shown.finish());
+            let error = match self.masked(answer, journal)?.and_then(recordable) {
                 Ok(mut answer) => {
                     tell_apart(&mut answer.calls, journal.turn());
                     journal.answered(step, &answer)?;
@@ -328,6 +338,30 @@ impl Cycle<'_> {
             step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))
+    }
+}
+
+impl Cycle<'_> {
+    /// An answer or an error without secrets, before anything records or uses it.
+    fn masked(
+        &self,
+        mut answer: Result<Answer, ModelError>,
+        journal: &mut Journal,
+    ) -> Result<Result<Answer, ModelError>, Error> {
+        let (count, place) = match &mut answer {
+            Ok(answer) => (answer.mask(self.secrets), "model"),
+            Err(error) => (error.mask(self.secrets), "error"),
+        };
+        self.note_replaced(count, place, journal)?;
+        Ok(answer)
+    }
+
+    fn note_replaced(&self, count: u64, place: &str, journal: &mut Journal) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (kind, payload) = secrets::event(count, place, journal.turn());
+        journal.event(kind, &payload)
     }
 }
 

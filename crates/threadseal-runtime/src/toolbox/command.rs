@@ -14,6 +14,7 @@ use super::{Invocation, Outcome, Tool, model_name};
 use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, ItemPolicy};
 use crate::model::ToolSchema;
 use crate::project::Project;
+use crate::secrets::Secrets;
 use crate::tool::{self, CommandTool};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt as _;
@@ -48,6 +49,8 @@ pub struct Workshop {
     pub policy: ItemPolicy,
     /// The environment of this program's caller.
     pub environment: Arc<Vec<(String, String)>>,
+    /// The values that no record repeats.
+    pub secrets: Arc<Secrets>,
 }
 
 impl Workshop {
@@ -88,6 +91,7 @@ impl DeclaredCommand {
         let tool::ToolKind::Command(command) = declaration.kind.clone() else {
             return None;
         };
+        declaration.teach(&shop.environment, &shop.secrets);
         let nothing = || json!({"type": "object", "properties": {}});
         let parameters = declaration
             .schema

@@ -13,6 +13,7 @@ fn run_tool(scene: &Scene, declaration: &str, input: impl Into<Value>) -> Outcom
         finder: scene.finder(),
         policy: ItemPolicy::Signed,
         environment: Arc::new(environment),
+        secrets: Arc::default(),
     };
     let declaration = format!("tool_type: command\n{declaration}");
     let declaration = tool::Tool::parse("t.yaml", &declaration).unwrap();
