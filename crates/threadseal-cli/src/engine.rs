@@ -12,6 +12,7 @@ use crate::project::ProjectArgs;
 use crate::redact_secrets;
 use crate::render::clean::Clean;
 use crate::replay;
+use crate::trusted_projects;
 use crate::verifying;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -171,6 +172,7 @@ pub(crate) fn engine_in(
     let fs = Arc::clone(&context.fs);
     let project = args.place.open(context)?;
     let root = project.root().to_owned();
+    trusted_projects::check(&root, context)?;
     let home = context.existing_home()?;
     let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
     let trust = verifying::gather(&[], &[], &local, context)?;
@@ -269,7 +271,11 @@ pub(crate) fn settings(
     };
     let mut spaces = vec![project.root().to_owned()];
     if args.user_space {
-        spaces.push(user_space(&context::environment())?);
+        let space = user_space(&context::environment())?;
+        if context.fs.metadata(&space.join(".ai")).is_ok() {
+            trusted_projects::check(&space, context)?;
+        }
+        spaces.push(space);
     }
     let finder = Finder::new(Arc::clone(&context.fs), spaces);
     let mut config = Config::load(
@@ -316,6 +322,7 @@ pub(crate) fn records(
 ) -> Result<Records, Failure> {
     let project = place.open(context)?;
     let root = project.root().to_owned();
+    trusted_projects::check(&root, context)?;
     let local = Locality::to(std::slice::from_ref(&root), false, &context.fs);
     let trust = verifying::gather(&[], &[], &local, context)?;
     let host = context.host()?;
