@@ -24,7 +24,9 @@ const MASK: &str = "[secret]";
 /// each of two units.
 const MAX_SPELLING_BYTES: usize = 24;
 /// Memory of the compiled spellings.
-const MAX_PATTERN_BYTES: usize = 256 << 20;
+const MAX_PATTERN_BYTES: usize = 64 << 20;
+/// Memory of a search for them.
+const MAX_SEARCH_BYTES: usize = 8 << 20;
 
 /// The secrets that are known so far.
 #[derive(Default)]
@@ -286,7 +288,7 @@ fn finder(values: &[String]) -> Option<Arc<Regex>> {
     }
     let built = RegexBuilder::new(&pattern)
         .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_SEARCH_BYTES)
         .build();
     match built {
         Ok(found) => Some(Arc::new(found)),

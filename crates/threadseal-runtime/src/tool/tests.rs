@@ -36,7 +36,6 @@ fn command(text: &str) -> CommandTool {
     }
 }
 
-// T-DEC-14
 // T-DEC-20
 #[test]
 fn an_unsigned_tool_gets_no_secret_and_no_address() {
@@ -68,6 +67,7 @@ fn an_unsigned_tool_gets_no_secret_and_no_address() {
     assert!(Tool::check_unvouched(&node).is_ok());
 }
 
+// T-DEC-14
 #[test]
 fn a_command_is_read_and_its_arguments_stay_arguments() {
     let tool = parse(COMMAND).unwrap();
