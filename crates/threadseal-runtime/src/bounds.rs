@@ -103,6 +103,10 @@ pub(crate) const MAX_SECRET_PIECE_BYTES: usize = 512;
 pub(crate) const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a model may take to answer: long answers with reasoning take minutes.
 pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often the body of a refusal brings something before it is given up, which bounds its size.
+pub(crate) const MAX_REFUSAL_POLLS: u32 = 64;
+/// How many times [`POLL_INTERVAL`] it may take.
+pub(crate) const MAX_REFUSAL_WAITS: u32 = 200;
 /// How long a model may be silent in the middle of an answer.
 pub(crate) const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a wait looks whether it shall end.

@@ -34,9 +34,18 @@ fn looped_within(
     limits: Limits,
     cancel: &Cancel,
 ) -> Looped {
+    let model = ScriptModel::parse("script", script).unwrap();
+    looped_with(&model, tools, limits, cancel)
+}
+
+fn looped_with(
+    model: &dyn Model,
+    tools: Vec<Arc<dyn Tool>>,
+    limits: Limits,
+    cancel: &Cancel,
+) -> Looped {
     let scene = Scene::new();
     let (id, mut journal) = scene.journal();
-    let model = ScriptModel::parse("script", script).unwrap();
     let tools = Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).unwrap();
     let directive = Directive::parse("say.md", DIRECTIVE).unwrap();
     let secrets = Secrets::default();
@@ -44,14 +53,17 @@ fn looped_within(
     let cycle = Cycle {
         thread: id.as_str(),
         clock: &SystemClock,
-        model: &model,
+        model,
         max_output_tokens: 100,
         system: None,
         tools: &tools,
         returning: Returning(&directive),
         limits,
         cancel,
-        recovery: &Twice,
+        recovery: match model.name() {
+            "silent" => &Later,
+            _ => &Twice,
+        },
         writer: &RecordWriter::new(),
         hook_runner: &HookRunner {
             hooks: &Hooks::default(),
@@ -261,6 +273,54 @@ fn a_limit_is_seen_before_a_turn_and_after_it() {
         };
         assert_eq!(pause.hit.unwrap().code, format!("{limit}_exceeded"));
         assert_eq!(looped.cost.turns, turns, "{limit} {value}");
+    }
+}
+
+/// Answers only when it is stopped, or with an error at once.
+struct Silent {
+    fails: bool,
+}
+
+impl Model for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn ask(&self, request: &Request<'_>, _: &mut dyn FnMut(&str)) -> Result<Answer, ModelError> {
+        let stopped = self.fails || request.cancel.within(Duration::from_secs(600));
+        assert!(stopped, "the time of the thread was over long before");
+        Err(ModelError {
+            message: "no answer".to_owned(),
+            ..ModelError::default()
+        })
+    }
+}
+
+/// Waits a long time before another attempt.
+struct Later;
+
+impl Recovery for Later {
+    fn judge(&self, error: &ModelError, attempts: u32) -> Judgement {
+        Judgement {
+            retry: Some(Duration::from_secs(600)),
+            ..Twice.judge(error, attempts)
+        }
+    }
+}
+
+// T-TOL-38
+#[test]
+fn neither_a_model_nor_a_wait_for_it_takes_longer_than_the_thread_may() {
+    for fails in [false, true] {
+        let mut limits = Limits::default();
+        limits.set("duration_seconds", &json!(1)).unwrap();
+        let cancel = Cancel::default();
+        let looped = looped_with(&Silent { fails }, Vec::new(), limits, &cancel);
+        let End::Suspended(pause) = looped.end else {
+            panic!("{:?}", looped.end);
+        };
+        assert_eq!(pause.hit.unwrap().code, "duration_seconds_exceeded");
+        assert!(looped.cost.elapsed >= Duration::from_secs(1));
     }
 }
 
