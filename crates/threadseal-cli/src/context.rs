@@ -388,6 +388,13 @@ pub(crate) fn database_setting() -> Option<OsString> {
     variable(DATABASE_SETTING)
 }
 
+/// Does the environment state that this process runs in a container? No file in a container proves
+/// it, so its builder has to say so.
+#[cfg(feature = "agent")]
+pub(crate) fn says_container() -> bool {
+    variable("THREADSEAL_CONTAINER").is_some_and(|value| value == "1")
+}
+
 /// All variables of the environment that are text: inputs of declared tools, and keys of model
 /// providers.
 #[cfg(feature = "agent")]

@@ -9,8 +9,10 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::progress::StatusLine;
 use crate::project::ProjectArgs;
+use crate::redact_secrets;
 use crate::render::clean::Clean;
 use crate::replay;
+use crate::trusted_projects;
 use crate::verifying;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -185,6 +187,11 @@ pub(crate) fn engine_in(
         policy,
         config,
     } = settings(args, &project, &trust, context)?;
+    let secrets = redact_secrets::known();
+    config.models.teach(&environment, &secrets);
+    if let Some(url) = &args.base_url {
+        secrets.learn_address(url);
+    }
     let models = Catalogue::new(
         config.models.clone(),
         config.agent.clone(),
@@ -215,6 +222,7 @@ pub(crate) fn engine_in(
         config: Arc::new(config),
         tools,
         environment,
+        secrets,
         watch: Arc::new(Live::new(context)),
     }))
 }
@@ -262,7 +270,11 @@ pub(crate) fn settings(
     };
     let mut spaces = vec![project.root().to_owned()];
     if args.user_space {
-        spaces.push(user_space(&context::environment())?);
+        let space = user_space(&context::environment())?;
+        if context.fs.metadata(&space.join(".ai")).is_ok() {
+            trusted_projects::check(&space, context)?;
+        }
+        spaces.push(space);
     }
     let finder = Finder::new(Arc::clone(&context.fs), spaces);
     let mut config = Config::load(

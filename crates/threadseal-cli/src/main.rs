@@ -52,6 +52,7 @@ mod session_seal;
 mod sessions;
 mod signing;
 mod trust_file;
+mod trusted_projects;
 mod verified_events;
 mod verifying;
 

@@ -89,7 +89,7 @@ impl Out {
             if redact_secrets::is_anything() {
                 let bytes = json::to_vec(value);
                 let text = String::from_utf8_lossy(&bytes);
-                sink.write_all(redact_secrets::without(&text).as_bytes())?;
+                sink.write_all(redact_secrets::without_in_json(&text).as_bytes())?;
             } else {
                 json::write(&mut *sink, value)?;
             }

@@ -4,9 +4,13 @@ use crate::context::Context;
 use crate::exit::Failure;
 #[cfg(not(feature = "agent"))]
 use crate::missing;
+#[cfg(feature = "agent")]
+use crate::trusted_projects;
 use clap::Args;
 use std::path::PathBuf;
 use threadseal_core::record::ThreadId;
+#[cfg(feature = "agent")]
+use threadseal_runtime::project::Project;
 
 /// Which project.
 #[derive(Debug, Args)]
@@ -20,15 +24,18 @@ pub(crate) struct ProjectArgs {
 
 #[cfg(feature = "agent")]
 impl ProjectArgs {
-    /// The project.
+    /// The project, whose files may decide what runs.
     ///
     /// # Errors
-    /// When there is none.
-    pub(crate) fn open(
-        &self,
-        context: &Context,
-    ) -> Result<threadseal_runtime::project::Project, Failure> {
-        use threadseal_runtime::project::Project;
+    /// When there is none, or it is another user's and not trusted.
+    pub(crate) fn open(&self, context: &Context) -> Result<Project, Failure> {
+        let project = self.find(context)?;
+        trusted_projects::check(project.root(), context)?;
+        Ok(project)
+    }
+
+    /// The project, of any user.
+    fn find(&self, context: &Context) -> Result<Project, Failure> {
         Ok(match &self.project {
             Some(root) => Project::open(&*context.fs, root)?,
             None => Project::find(&*context.fs, std::path::Path::new("."))?,
@@ -44,7 +51,7 @@ impl ProjectArgs {
         id: &ThreadId,
         context: &Context,
     ) -> Result<Option<PathBuf>, Failure> {
-        let Ok(project) = self.open(context) else {
+        let Ok(project) = self.find(context) else {
             return Ok(None);
         };
         let folder = project.find_thread(&*context.fs, id)?;

@@ -1,4 +1,5 @@
-//! Secrets of the command line that no output repeats: those in addresses.
+//! Secrets that no output repeats: those in addresses of the command line, and those that threads
+//! use ([`known`]).
 //!
 //! ```text
 //! scheme://USER:SECRET@HOST/…        ─► scheme://USER@HOST/…
@@ -15,9 +16,23 @@ use crate::render::json;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::OnceLock;
+#[cfg(feature = "agent")]
+use std::sync::{Arc, LazyLock};
+#[cfg(feature = "agent")]
+use threadseal_runtime::secrets::Secrets;
 
 /// The texts to hide and their replacements; the longest first.
 static SECRETS: OnceLock<Vec<(String, String)>> = OnceLock::new();
+
+/// The keys and other secrets of the threads of this process.
+#[cfg(feature = "agent")]
+static KNOWN: LazyLock<Arc<Secrets>> = LazyLock::new(Arc::default);
+
+/// The secrets of the threads of this process: what they learn, no output repeats.
+#[cfg(feature = "agent")]
+pub(crate) fn known() -> Arc<Secrets> {
+    Arc::clone(&KNOWN)
+}
 
 /// Learns the secrets in the arguments, and in the setting that can hold an address.
 pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
@@ -34,11 +49,38 @@ pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
 
 /// Is there any text to hide?
 pub(crate) fn is_anything() -> bool {
+    #[cfg(feature = "agent")]
+    if !KNOWN.is_empty() {
+        return true;
+    }
     SECRETS.get().is_some_and(|secrets| !secrets.is_empty())
 }
 
 /// The text without secrets.
 pub(crate) fn without(text: &str) -> Cow<'_, str> {
+    let text = without_addresses(text);
+    #[cfg(feature = "agent")]
+    if let (Cow::Owned(masked), _) = KNOWN.mask(&text) {
+        return Cow::Owned(masked);
+    }
+    text
+}
+
+/// JSON without secrets; a number that is one becomes a text.
+pub(crate) fn without_in_json(text: &str) -> Cow<'_, str> {
+    let text = without_addresses(text);
+    #[cfg(feature = "agent")]
+    if let (Cow::Owned(masked), _) = KNOWN.mask(&text) {
+        let Ok(mut value) = serde_json::from_str(&text) else {
+            return Cow::Owned(masked);
+        };
+        KNOWN.mask_value(&mut value);
+        return Cow::Owned(value.to_string());
+    }
+    text
+}
+
+fn without_addresses(text: &str) -> Cow<'_, str> {
     let secrets = SECRETS.get().map(Vec::as_slice).unwrap_or_default();
     replaced(text, secrets)
 }

@@ -95,10 +95,18 @@ pub(crate) const MAX_MCP_PAGES: usize = 100;
 pub(crate) const MAX_MCP_DESCRIPTION_BYTES: usize = 4096;
 /// Largest schema of a tool by its MCP server that a model is shown, in bytes.
 pub(crate) const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// Shortest value that is treated as a secret, in bytes: a shorter one occurs in ordinary texts.
+pub const MIN_SECRET_BYTES: usize = 8;
+/// Longest piece of a secret that is looked for as a whole, in bytes.
+pub(crate) const MAX_SECRET_PIECE_BYTES: usize = 512;
 /// How long a model may take to be reached.
 pub(crate) const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a model may take to answer: long answers with reasoning take minutes.
 pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often the body of a refusal brings something before it is given up, which bounds its size.
+pub(crate) const MAX_REFUSAL_POLLS: u32 = 64;
+/// How many times [`POLL_INTERVAL`] it may take.
+pub(crate) const MAX_REFUSAL_WAITS: u32 = 200;
 /// How long a model may be silent in the middle of an answer.
 pub(crate) const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a wait looks whether it shall end.

@@ -96,9 +96,12 @@ impl Config {
             agent.overlay(&layer)?;
         }
         let mut models = Models::default();
-        for layer in layers("models")? {
-            models.overlay(&layer)?;
+        let files = finder.find_all(ItemKind::Config, &ItemId::parse("agent/models")?, grounds)?;
+        for item in files.iter().rev() {
+            let layer = yaml::parse(item.path(), item.text())?;
+            models.overlay(&layer, item.standing().vouches())?;
         }
+        used.extend(files.iter().map(Item::used));
         let own = finder.find_all(ItemKind::Config, &ItemId::parse("agent/hooks")?, grounds)?;
         for item in own.iter().rev() {
             let layer = match finder.is_first(item) {

@@ -10,6 +10,7 @@
 //! | [`bounds`] | every bound, as a named `MAX_*` |
 //! | [`money`] | [`money::Nanos`], billionths of a dollar |
 //! | [`cancel`] | the signal that stops a thread |
+//! | [`secrets`] | the values that no record and no output repeats |
 //! | [`project`] | the layout of an `.ai/` folder |
 //! | `no_links` | writes that follow no links |
 //! | [`status`] | the states of a thread, and which may follow which |
@@ -104,6 +105,8 @@ pub mod registry;
 #[cfg(feature = "engine")]
 pub mod runner;
 pub mod schema;
+#[cfg(feature = "engine")]
+pub mod secrets;
 #[cfg(feature = "engine")]
 mod signed_file;
 pub mod status;

@@ -66,6 +66,20 @@ impl Place {
         self.located(ErrorKind::Limit, message)
     }
 
+    /// A refusal at this place, of a file that is well-formed.
+    pub fn refused(&self, message: impl fmt::Display) -> Error {
+        self.located(ErrorKind::Refused, message)
+    }
+
+    /// The refusal of a member that only a signed file may have.
+    pub(crate) fn unvouched(&self, what: impl fmt::Display) -> Error {
+        self.refused(format!(
+            "{what} is never taken from an unsigned file, also with --allow-unsigned; hint: \
+             threadseal seal {}",
+            self.file
+        ))
+    }
+
     fn located(&self, kind: ErrorKind, message: impl fmt::Display) -> Error {
         let (place, message) = (self.clone(), message.to_string());
         let located = Located { place, message };

@@ -19,10 +19,15 @@ use crate::interpolate::Template;
 use crate::item::{IGNORED_MEMBERS, ItemId};
 use crate::place::Place;
 use crate::schema::Schema;
+#[cfg(feature = "engine")]
+use crate::secrets::{Secrets, is_secret_name};
 use crate::yaml::{Fields, Node};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use threadseal_core::error::Error;
+
+/// Variables that any tool may see: they hold no secrets. `LC_…` are, too.
+const HARMLESS_VARIABLES: [&str; 7] = ["PATH", "LANG", "TZ", "HOME", "TERM", "TMPDIR", "USER"];
 
 /// The argument in whose place a server's script is.
 const SCRIPT_PLACEHOLDER: &str = "${script}";
@@ -106,6 +111,58 @@ impl Tool {
         read(&crate::yaml::parse(file, text)?)
     }
 
+    /// Refuses the members that only a signed file may have: addresses, and variables that may hold
+    /// secrets. `node` is the whole file.
+    ///
+    /// # Errors
+    /// Kind `Refused`, with file and line.
+    pub(crate) fn check_unvouched(node: &Node) -> Result<(), Error> {
+        let mut fields = node.fields()?;
+        for name in ["url", "header_env"] {
+            if let Some(entry) = fields.take_entry(name) {
+                return Err(entry.place.unvouched(format!("`{name}` of a tool")));
+            }
+        }
+        let names = fields.take("env").map(Node::list).transpose()?;
+        for name in names.into_iter().flatten() {
+            let text = name.text()?;
+            if !is_harmless(text) {
+                return Err(name
+                    .place
+                    .unvouched(format!("the variable {text} of a tool")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `secrets` know the values that the tool gets from the caller's environment: those of
+    /// headers, those of variables with the name of a secret, and those in its address.
+    #[cfg(feature = "engine")]
+    pub(crate) fn teach(&self, environment: &[(String, String)], secrets: &Secrets) {
+        let names: Vec<&String> = match &self.kind {
+            ToolKind::Command(command)
+            | ToolKind::Mcp(McpTool {
+                server: McpServer::Stdio(command),
+                ..
+            }) => {
+                let names = command.env.iter();
+                names.filter(|name| is_secret_name(name)).collect()
+            }
+            ToolKind::Mcp(McpTool {
+                server: McpServer::Http { url, header_env },
+                ..
+            }) => {
+                secrets.learn_address(url);
+                header_env.iter().map(|(_, name)| name).collect()
+            }
+        };
+        for (name, value) in environment {
+            if names.contains(&name) {
+                secrets.learn(value);
+            }
+        }
+    }
+
     /// The arguments of a call with defaults where none are given.
     ///
     /// # Errors
@@ -122,6 +179,11 @@ impl Tool {
 }
 
 impl CommandTool {
+    /// Does it see variables that may hold secrets?
+    pub(crate) fn sees_secrets(&self) -> bool {
+        !self.env.iter().all(|name| is_harmless(name))
+    }
+
     /// The program and its arguments. `context` has `inputs` (the call's arguments), and further
     /// values of the runner. An argument that is one `${…}` disappears where that is nothing. It
     /// becomes as many arguments as there are items where that is a list.
@@ -327,6 +389,10 @@ fn mcp(fields: &mut Fields<'_>) -> Result<McpTool, Error> {
         header_env,
     };
     Ok(McpTool { server, tool })
+}
+
+fn is_harmless(name: &str) -> bool {
+    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
 fn variable(node: &Node) -> Result<String, Error> {

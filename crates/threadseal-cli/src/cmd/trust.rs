@@ -1,4 +1,5 @@
-//! `trust add|list|remove|revoke`: manages the keys whose signatures count.
+//! `trust add|list|remove|revoke|project`: manages the keys whose signatures count, and the projects
+//! of other users that may run.
 
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
@@ -8,11 +9,12 @@ use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::trust_file;
+use crate::trusted_projects::{self, TrustedProject};
 use crate::verifying;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{
@@ -32,6 +34,8 @@ pub(crate) enum TrustCommand {
     Remove(RemoveArgs),
     /// Revoke a key: it no longer counts
     Revoke(RevokeArgs),
+    /// Trust a project that another user owns: its threads may run
+    Project(ProjectArgs),
 }
 
 /// What `trust add` takes.
@@ -79,6 +83,17 @@ pub(crate) struct RevokeArgs {
     /// Time from which the key no longer counts: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = first_moment)]
     at: Option<Timestamp>,
+}
+
+/// What `trust project` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectArgs {
+    /// The project's folder, which contains .ai
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Trust it no longer
+    #[arg(long)]
+    remove: bool,
 }
 
 /// A format of `--formats`.
@@ -134,6 +149,8 @@ struct TrustOutput {
     path: String,
     digest: String,
     keys: Vec<EntryOutput>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    projects: Vec<TrustedProject>,
 }
 
 #[derive(Serialize)]
@@ -212,6 +229,7 @@ pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> O
         TrustCommand::List => list(context, out),
         TrustCommand::Remove(args) => remove(args, context, out),
         TrustCommand::Revoke(args) => revoke(args, context, out),
+        TrustCommand::Project(args) => project(args, context, out),
     }
 }
 
@@ -219,19 +237,50 @@ fn list(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let store = trust_file::of_home(&home)?;
     let keys: Vec<EntryOutput> = store.iter().map(EntryOutput::of).collect();
+    let projects = trusted_projects::list(&home, &*context.fs)?;
     if context.json {
         out.json(&TrustOutput {
             schema: "threadseal.trust/1",
             path: home.trust_path().to_string_lossy().into_owned(),
             digest: store.digest().to_hex(),
             keys,
+            projects,
         });
     } else {
         for key in keys {
             out.line(key.line());
         }
+        for project in projects {
+            out.line(format!("project  {}", project_line(&project)));
+        }
     }
     Ok(Exit::Done)
+}
+
+fn project(args: &ProjectArgs, context: &Context, out: &mut Out) -> Outcome {
+    let changed = match args.remove {
+        true => trusted_projects::remove(&args.folder, &context.existing_home()?, context)?,
+        false => trusted_projects::add(&args.folder, &context.made_home()?, context)?,
+    };
+    if context.json {
+        out.json(&serde_json::json!({
+            "schema": "threadseal.trusted_project/1",
+            "path": changed.path,
+            "owners": changed.owners,
+            "trusted": !args.remove,
+        }));
+    } else if !context.quiet {
+        let verb = if args.remove { "removed" } else { "trusted" };
+        out.line(format!("{verb}  {}", project_line(&changed)));
+    }
+    Ok(Exit::Done)
+}
+
+/// `/srv/agents  user 1000`
+fn project_line(project: &TrustedProject) -> String {
+    let owners: Vec<String> = project.owners.iter().map(u32::to_string).collect();
+    let line = format!("{}  user {}", project.path, owners.join(", "));
+    Clean(&line).to_string()
 }
 
 fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {

@@ -34,6 +34,12 @@ fn keys_and_trust() {
     revoked.is(json!({"key/revoked/reason": "lost"}));
     prints(&other, "trust", "trust list");
     prints(&other, "trusted_key", "trust remove ann");
+    fs::create_dir_all(other.path("p/.ai")).unwrap();
+    let project = prints(&other, "trusted_project", "trust project p");
+    project.is(json!({"trusted": true}));
+    let listed = prints(&other, "trust", "trust list");
+    assert_eq!(listed["projects"][0]["path"], project["path"]);
+    prints(&other, "trusted_project", "trust project p --remove").is(json!({"trusted": false}));
 }
 
 #[test]

@@ -16,6 +16,8 @@
 use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
 use crate::money::Nanos;
+#[cfg(feature = "engine")]
+use crate::secrets::Secrets;
 use crate::yaml::{Entry, Node};
 use threadseal_core::error::Error;
 
@@ -93,17 +95,21 @@ pub(crate) const ADAPTERS: [&str; 5] = [
 ];
 
 impl Models {
-    /// Applies a file's settings: models, providers and tiers of a known name are replaced.
+    /// Applies a file's settings: models, providers and tiers of a known name are replaced. A file
+    /// that is not `vouched` for names no key and no address, and moves no model.
     ///
     /// # Errors
     /// With file and line.
-    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+    pub fn overlay(&mut self, node: &Node, vouched: bool) -> Result<(), Error> {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
         if let Some(node) = fields.take("providers") {
             for entry in node.entries()? {
                 let provider = provider(entry)?;
+                if !vouched {
+                    self.keeps_its_place(entry, &provider)?;
+                }
                 self.providers.retain(|known| known.name != provider.name);
                 self.providers.push(provider);
             }
@@ -118,6 +124,11 @@ impl Models {
                     .any(|known| known.name == model.provider)
                 {
                     return Err(node.error(format!("unknown provider `{}`", model.provider)));
+                }
+                let moves = |known: &Model| known.provider != model.provider;
+                if !vouched && self.model(&model.id).is_some_and(moves) {
+                    let what = format!("another provider of the known model `{}`", model.id);
+                    return Err(node.place.unvouched(what));
                 }
                 self.models.retain(|known| known.id != model.id);
                 new.push(model);
@@ -135,6 +146,35 @@ impl Models {
             }
         }
         fields.finish("the models")
+    }
+
+    /// Refuses a provider that names a key or an address, or replaces one that may have either.
+    fn keeps_its_place(&self, entry: &Entry, provider: &Provider) -> Result<(), Error> {
+        let mut fields = entry.value.fields()?;
+        for name in ["key_env", "base_url"] {
+            if let Some(entry) = fields.take_entry(name) {
+                return Err(entry.place.unvouched(format!("`{name}` of a provider")));
+            }
+        }
+        match self.provider(&provider.name) {
+            None => Ok(()),
+            Some(known) => Err(entry
+                .place
+                .unvouched(format!("another provider `{}`", known.name))),
+        }
+    }
+
+    /// Makes `secrets` know the keys of all providers, and the secrets in their addresses.
+    #[cfg(feature = "engine")]
+    pub fn teach(&self, environment: &[(String, String)], secrets: &Secrets) {
+        for provider in &self.providers {
+            if let Some(url) = &provider.base_url {
+                secrets.learn_address(url);
+            }
+            let keys = environment.iter();
+            let keys = keys.filter(|(name, _)| provider.key_env.as_ref() == Some(name));
+            keys.for_each(|(_, value)| secrets.learn(value));
+        }
     }
 
     /// The model of this name.

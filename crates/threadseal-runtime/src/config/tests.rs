@@ -114,7 +114,11 @@ fn what_is_built_in_reads_and_a_project_goes_before_it() {
         ),
         ("agent", "provider: {default: home}\n"),
     ];
-    let read = load(&files).unwrap();
+    let scene = Scene::new();
+    for (name, text) in files {
+        scene.seal(&format!(".ai/config/agent/{name}.yaml"), text);
+    }
+    let read = Config::load(&scene.finder(), &scene.grounds()).unwrap();
     assert_eq!(read.used.len(), 5);
     assert_eq!(read.resilience.limits.turns, Some(3));
     assert_eq!(read.resilience.limits.tokens, Some(200_000));
@@ -168,6 +172,27 @@ fn errors_are_classified_and_waits_follow_their_policy() {
         [2, 4, 60]
     );
     assert_eq!([wait(0, &seven), wait(0, &hostile)], [7, 3600]);
+}
+
+// T-DEC-19
+#[test]
+fn keys_addresses_and_moved_models_are_never_taken_from_an_unsigned_file() {
+    for [text, message] in rows(
+        r"providers: {x: {adapter: openai, key_env: AWS_SECRET_ACCESS_KEY}} => 1: `key_env`
+          providers:\n  x:\n    adapter: openai\n    base_url: 'http://10.0.0.1/' => 4: `base_url`
+          providers: {openai: {adapter: anthropic}} => 1: another provider `openai`
+          models:\n- {id: gpt-5-mini, provider: ollama} => 2: another provider of the known model",
+    ) {
+        let unsigned = load(&[("models", &text)]);
+        unsigned.fails_with(&format!("models.yaml:{message}"));
+        let scene = Scene::new();
+        scene.seal(".ai/config/agent/models.yaml", &text);
+        assert!(Config::load(&scene.finder(), &scene.grounds()).is_ok());
+    }
+    let rest = "providers: {x: {adapter: openai}}\nmodels:\n- {id: own, provider: x}\n\
+                - {id: gpt-5-mini, provider: openai, prices: {input: 1, output: 2}}\ntiers: {fast: [own]}\n";
+    let read = load(&[("models", rest)]).unwrap();
+    assert_eq!(read.models.tier("fast", None)[0].id, "own");
 }
 
 #[test]

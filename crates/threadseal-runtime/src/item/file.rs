@@ -57,6 +57,18 @@ pub enum Standing {
     Builtin,
 }
 
+impl Standing {
+    /// Does a trusted key vouch for all of the file, or is it a part of this program? Only then may
+    /// it name secrets and addresses.
+    pub fn vouches(&self) -> bool {
+        match self {
+            Self::Signed { coverage, .. } => *coverage != Coverage::RyePart,
+            Self::Builtin => true,
+            Self::UnknownSigner | Self::Unsigned => false,
+        }
+    }
+}
+
 /// How much of a file its signature covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -214,14 +226,7 @@ impl Candidate<'_> {
             Verdict::UnknownSigner => Standing::UnknownSigner,
             _ => return Err(self.refuse(&report, "")),
         };
-        let whole = matches!(
-            standing,
-            Standing::Signed {
-                coverage: Coverage::Native | Coverage::Rye,
-                ..
-            }
-        );
-        if whole || grounds.policy == ItemPolicy::AllowUnsigned {
+        if standing.vouches() || grounds.policy == ItemPolicy::AllowUnsigned {
             return Ok(standing);
         }
         let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;

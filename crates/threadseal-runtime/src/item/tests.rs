@@ -152,6 +152,7 @@ fn what_nobody_vouches_for_needs_the_policy_that_allows_it() {
         refuses(directive(&scene, ItemPolicy::Signed), "");
         let item = directive(&scene, ItemPolicy::AllowUnsigned).unwrap();
         assert_eq!(*item.standing(), standing);
+        assert!(!item.standing().vouches());
     }
 }
 

@@ -241,7 +241,7 @@ mod tests {
     fn chosen(wish: Wish, key: &str, wanted: &ModelChoice) -> Result<String, Error> {
         let mut models = models::Models::default();
         models
-            .overlay(&yaml::parse("models.yaml", FILE).unwrap())
+            .overlay(&yaml::parse("models.yaml", FILE).unwrap(), true)
             .unwrap();
         let environment = Arc::new(vec![("NEAR_KEY".to_owned(), key.to_owned())]);
         let catalogue = Catalogue::new(models, Agent::default(), wish, 5000, environment);

@@ -14,6 +14,7 @@
 
 mod answer;
 mod failure;
+mod refusal;
 mod request;
 
 use super::{Answer, Model, ModelError, Request};
@@ -25,6 +26,7 @@ use genai::adapter::AdapterKind;
 use genai::chat::ChatOptions;
 use genai::resolver::AuthData;
 use genai::{Client, ModelIden, ServiceTarget};
+use refusal::Refusal;
 use std::fmt;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
@@ -138,6 +140,7 @@ impl HttpModel {
             .timeout(MODEL_TIMEOUT)
             .connect_timeout(MODEL_CONNECT_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
+            .retry(refusal::noticed())
             .build()
             .map_err(|error| {
                 Error::new(ErrorKind::External, format!("cannot speak HTTP: {error}"))
@@ -168,7 +171,7 @@ impl Model for HttpModel {
         request: &Request<'_>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Answer, ModelError> {
-        let asked = async { Ok(self.streamed(request, on_text).await) };
+        let asked = async { Ok(refusal::watched(self.streamed(request, on_text)).await) };
         wait_for(asked).map_err(|error| ours("ConnectionError", error.to_string()))?
     }
 }
@@ -193,15 +196,17 @@ impl HttpModel {
             .exec_chat_stream(self.target.clone(), chat, Some(&options));
         let mut stream = asked.await.map_err(failed)?.stream;
         let mut growing = Growing::default();
+        let mut refusal = Refusal::default();
         loop {
             // A cancelled thread does not wait for a provider; leaving here closes the connection.
             if request.cancel.is_set() {
                 return Err(ours("CancelledError", "cancelled".to_owned()));
             }
-            let Ok(next) = tokio::time::timeout(POLL_INTERVAL, stream.next()).await else {
+            let next = refusal.bounded(stream.next());
+            let Ok(next) = tokio::time::timeout(POLL_INTERVAL, next).await else {
                 continue;
             };
-            let event = next.ok_or_else(|| cut_off("the stream ends in the middle"))?;
+            let event = next?.ok_or_else(|| cut_off("the stream ends in the middle"))?;
             if seen.is_torn() {
                 return Err(cut_off("an event of it is torn"));
             }

@@ -2,6 +2,7 @@
 
 use crate::cancel::Cancel;
 use crate::config::models::Tokens;
+use crate::secrets::Secrets;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -152,6 +153,23 @@ pub struct Answer {
     pub stop: Stop,
 }
 
+impl Answer {
+    /// Replaces known secrets, and returns how many there were.
+    pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
+        let mut count = secrets.mask_text(&mut self.text) + secrets.mask_text(&mut self.model);
+        if let Some(reasoning) = &mut self.reasoning {
+            count += secrets.mask_text(reasoning);
+        }
+        for call in &mut self.calls {
+            count += secrets.mask_text(&mut call.id) + secrets.mask_text(&mut call.name);
+            count += secrets.mask_value(&mut call.input);
+            let signatures = call.signatures.iter_mut();
+            count += signatures.map(|text| secrets.mask_text(text)).sum::<u64>();
+        }
+        count
+    }
+}
+
 /// Something that answers.
 pub trait Model: Send + Sync {
     /// Its name, as records give it.
@@ -189,6 +207,12 @@ pub struct ModelError {
 }
 
 impl ModelError {
+    /// Replaces known secrets, and returns how many there were.
+    pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
+        let code = self.code.as_mut().map_or(0, |code| secrets.mask_text(code));
+        code + secrets.mask_text(&mut self.kind) + secrets.mask_text(&mut self.message)
+    }
+
     /// The facts in the shape that patterns of `error_classification.yaml` look at.
     pub fn to_value(&self) -> Value {
         let mut error = json!({"type": self.kind, "message": self.message});

@@ -26,6 +26,7 @@ use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use crate::money::Nanos;
+use crate::secrets::{self, Secrets};
 use crate::toolbox::{Cancel, Toolbox};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -50,6 +51,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) hook_runner: &'a HookRunner<'a>,
     /// The token of the lease under which it runs: part of each call's key.
     pub(crate) fence: Option<u64>,
+    /// The values that its record does not repeat.
+    pub(crate) secrets: &'a Secrets,
     /// Calls that an earlier worker began, by their keys without a token. It is unknown whether
     /// they were carried out, and they do not begin again.
     pub(crate) unresolved: &'a HashSet<String>,
@@ -169,7 +172,10 @@ impl Cycle<'_> {
             around.progress(Progress::Asking(&course.cost));
             let answer = match self.asked(course, journal, around)? {
                 Ok(answer) => answer,
-                Err(end) => return Ok(end),
+                Err(end) => {
+                    self.count(course, around);
+                    return Ok(end);
+                }
             };
             let usage = &answer.usage;
             course
@@ -260,13 +266,47 @@ impl Cycle<'_> {
         }
         self.count(course, around);
         let used = course.carried.and(&course.cost);
-        let Some(hit) = self.limits.check(when, &used) else {
-            return Ok(None);
-        };
+        match self.limits.check(when, &used) {
+            Some(hit) => self.limited(hit, &course.cost, journal).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Asks the hooks about a limit that is hit.
+    fn limited(&self, hit: LimitHit, cost: &Cost, journal: &mut Journal) -> Result<End, Error> {
         let mut context = hit.to_json();
-        context["cost"] = course.cost.to_json();
+        context["cost"] = cost.to_json();
         let decision = self.fire("limit", &context, journal)?;
-        Ok(Some(at_limit(hit, decision)))
+        Ok(at_limit(hit, decision))
+    }
+
+    /// Does work that stops when the thread is cancelled or its time is over; also whether it was
+    /// stopped.
+    fn in_time<T>(&self, course: &Course, work: impl FnOnce(&Cancel) -> T) -> (T, bool) {
+        let most = self.limits.duration_seconds.map(Duration::from_secs);
+        let gone = course
+            .carried
+            .elapsed
+            .saturating_add(course.elapsed(self.clock));
+        let left = most.map(|most| most.saturating_sub(gone));
+        self.cancel
+            .for_at_most(left, |cancel| (work(cancel), cancel.is_set()))
+    }
+
+    /// How a thread ends whose request, or whose wait for another one, was stopped.
+    fn stopped_within(&self, course: &Course, journal: &mut Journal) -> Result<Option<End>, Error> {
+        if self.cancel.is_set() {
+            return Ok(Some(End::Cancelled));
+        }
+        let cost = Cost {
+            elapsed: course.elapsed(self.clock),
+            ..course.cost
+        };
+        let used = course.carried.and(&cost);
+        match self.limits.check(When::BeforeTurn, &used) {
+            Some(hit) => self.limited(hit, &cost, journal).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Asks until there is an answer, or an error that does not pass.
@@ -288,10 +328,19 @@ impl Cycle<'_> {
         let (text, role) = last_said(&course.messages);
         let mut step = journal.ask(text, role, self.model.name())?;
         for attempts in 1.. {
-            let answer = self
-                .model
-                .ask(&request, &mut |text| around.progress(Progress::Text(text)));
-            let error = match answer.and_then(recordable) {
+            let mut shown = self.secrets.streaming();
+            let mut show = |text: &str| {
+                if !text.is_empty() {
+                    around.progress(Progress::Text(text));
+                }
+            };
+            let (answer, was_stopped) = self.in_time(course, |cancel| {
+                let request = Request { cancel, ..request };
+                self.model
+                    .ask(&request, &mut |text| show(&shown.push(text)))
+            });
+            show(&shown.finish());
+            let error = match self.masked(answer, journal)?.and_then(recordable) {
                 Ok(mut answer) => {
                     tell_apart(&mut answer.calls, journal.turn());
                     journal.answered(step, &answer)?;
@@ -300,8 +349,8 @@ impl Cycle<'_> {
                 Err(error) => error,
             };
             journal.unanswered(step, &error.message)?;
-            if self.cancel.is_set() {
-                return Ok(Err(End::Cancelled));
+            if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
+                return Ok(Err(end));
             }
             let judgement = self.recovery.judge(&error, attempts);
             journal.event(
@@ -322,12 +371,37 @@ impl Cycle<'_> {
                 Err(end) => return Ok(Err(end)),
             };
             around.progress(Progress::Retrying(&judgement.code, wait));
-            if self.cancel.within(wait) {
-                return Ok(Err(End::Cancelled));
+            let (_, was_stopped) = self.in_time(course, |cancel| cancel.within(wait));
+            if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
+                return Ok(Err(end));
             }
             step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))
+    }
+}
+
+impl Cycle<'_> {
+    /// An answer or an error without secrets, before anything records or uses it.
+    fn masked(
+        &self,
+        mut answer: Result<Answer, ModelError>,
+        journal: &mut Journal,
+    ) -> Result<Result<Answer, ModelError>, Error> {
+        let (count, place) = match &mut answer {
+            Ok(answer) => (answer.mask(self.secrets), "model"),
+            Err(error) => (error.mask(self.secrets), "error"),
+        };
+        self.note_replaced(count, place, journal)?;
+        Ok(answer)
+    }
+
+    fn note_replaced(&self, count: u64, place: &str, journal: &mut Journal) -> Result<(), Error> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (kind, payload) = secrets::event(count, place, journal.turn());
+        journal.event(kind, &payload)
     }
 }
 

@@ -29,6 +29,7 @@ use crate::hook_control::{CONTROL, Control, EMITTER, Scope, decided};
 use crate::hook_declaration::{Action, HookDeclaration, Primary};
 use crate::item::{ItemId, ItemKind};
 use crate::journal::{HookCall, Journal};
+use crate::secrets::{self, Secrets};
 use crate::toolbox::{Cancel, Invocation, Outcome, Tool};
 use serde_json::{Value, json};
 use threadseal_core::error::Error;
@@ -77,6 +78,9 @@ pub(crate) trait HookRecord {
     /// The number of the next call, from 1; each is given once.
     fn next_hook_call(&mut self) -> u64;
 
+    /// The turn of the record.
+    fn turn(&mut self) -> u64;
+
     /// Appends an event.
     ///
     /// # Errors
@@ -114,6 +118,10 @@ pub(crate) struct ThreadHookRecord<'a> {
 impl HookRecord for ThreadHookRecord<'_> {
     fn next_hook_call(&mut self) -> u64 {
         self.journal.next_hook_call()
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.journal.turn()
     }
 
     fn note(&mut self, event_type: &str, payload: &Value) -> Result<(), Error> {
@@ -158,6 +166,8 @@ pub(crate) struct HookRunner<'a> {
     pub(crate) thread: &'a str,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) cancel: &'a Cancel,
+    /// The values that its record does not repeat.
+    pub(crate) secrets: &'a Secrets,
     /// The members of every context: `thread_id`, `directive`, `inputs`, …
     pub(crate) facts: Value,
 }
@@ -363,11 +373,16 @@ impl HookRunner<'_> {
         }
         let step = record.hook_begins(&call)?;
         let began = self.clock.elapsed();
-        let outcome = self.outcome(hook, action, &call, record, fired);
+        let mut outcome = self.outcome(hook, action, &call, record, fired);
+        let replaced = outcome.mask(self.secrets);
         let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);
         let millis = self.clock.elapsed().saturating_sub(began).as_millis();
         let millis = u64::try_from(millis).unwrap_or(u64::MAX);
         record.hook_ended(step, &call, &outcome, millis)?;
+        if replaced > 0 {
+            let (kind, payload) = secrets::event(replaced, "hook", record.turn());
+            record.note(kind, &payload)?;
+        }
         Ok(match outcome.error {
             None => Ok(outcome.output),
             Some(why) => Err(why),

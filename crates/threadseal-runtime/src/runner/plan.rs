@@ -13,6 +13,7 @@ use super::services::Services;
 use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
 use crate::item::{Item, ItemId, ItemKind, Used};
 use crate::limit::Limits;
+use crate::secrets;
 use crate::tool;
 use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Tool, Toolbox};
 use crate::yaml;
@@ -33,6 +34,8 @@ pub(super) struct Plan<S> {
     pub(super) used: Vec<Used>,
     /// The risks of its capabilities that its author did not acknowledge.
     pub(super) risks: Vec<Risk>,
+    /// How many secrets were replaced in the texts of servers about their tools.
+    pub(super) replaced: u64,
     /// The parts that only a directive or only a graph has.
     pub(super) subject: S,
 }
@@ -56,6 +59,9 @@ impl<S> Plan<S> {
         for risk in &self.risks {
             let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
             events.push(("risk_unacknowledged", event));
+        }
+        if self.replaced > 0 {
+            events.push(secrets::event(self.replaced, "offer", 0));
         }
         Ok(events)
     }
@@ -105,7 +111,7 @@ impl<S> Declared<'_, S> {
         }
         let mut tools: Vec<Arc<dyn Tool>> = services.tools.iter().cloned().chain(more).collect();
         let mut used = self.used;
-        declared(services, &capabilities, &mut tools, &mut used, graphs)?;
+        let replaced = declared(services, &capabilities, &mut tools, &mut used, graphs)?;
         let primaries = ItemPrimary::all(&services.workshop(), &services.keys, &capabilities);
         Ok(Plan {
             tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
@@ -116,21 +122,24 @@ impl<S> Declared<'_, S> {
             hooks: self.hooks,
             used,
             risks,
+            replaced,
             subject: self.subject,
         })
     }
 }
 
 /// Adds the tools and graphs that the project declares and `capabilities` permit. One that does
-/// not verify stops the thread before it begins: the thread was meant to use it.
+/// not verify stops the thread before it begins: the thread was meant to use it. Returns how many
+/// secrets were replaced in the texts of servers.
 fn declared(
     services: &Services,
     capabilities: &Capabilities,
     tools: &mut Vec<Arc<dyn Tool>>,
     used: &mut Vec<Used>,
     graphs: &Arc<GraphTools>,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let servers = Arc::new(Hub::default());
+    let mut replaced = 0;
     let shop = services.workshop();
     for id in services.finder.ids(ItemKind::Tool)? {
         let call = Call::new("execute", "tool", Some(id.as_str()))?;
@@ -150,7 +159,11 @@ fn declared(
             continue;
         }
         let declaration = tool::Tool::parse(item.path(), item.text())?;
+        if !item.standing().vouches() {
+            tool::Tool::check_unvouched(&node)?;
+        }
         if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &shop, &servers)? {
+            replaced += mcp.replaced();
             tools.push(Arc::new(mcp));
         } else if let Some(command) = DeclaredCommand::new(&id, declaration, shop.clone()) {
             tools.push(Arc::new(command));
@@ -159,5 +172,6 @@ fn declared(
         }
         used.push(item.used());
     }
-    graphs.declared(capabilities, tools, used)
+    graphs.declared(capabilities, tools, used)?;
+    Ok(replaced)
 }

@@ -9,6 +9,7 @@ use crate::model::{Models, Preferring};
 use crate::project::{Project, ProjectId};
 use crate::project_id;
 use crate::registry::Registry;
+use crate::secrets::Secrets;
 use crate::toolbox::{Tool, Workshop};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -52,6 +53,8 @@ pub struct Services {
     /// The environment of this program's caller; declared commands see only the variables that they
     /// list.
     pub environment: Arc<Vec<(String, String)>>,
+    /// The values that no record repeats.
+    pub secrets: Arc<Secrets>,
     /// The observer.
     pub watch: Arc<dyn Watch>,
 }
@@ -107,6 +110,7 @@ impl Services {
             finder: self.finder.clone(),
             policy: self.policy,
             environment: Arc::clone(&self.environment),
+            secrets: Arc::clone(&self.secrets),
         }
     }
 

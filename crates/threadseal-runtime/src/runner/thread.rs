@@ -255,6 +255,7 @@ impl ThreadRun {
             thread: id.as_str(),
             clock: &*services.host.clock,
             cancel,
+            secrets: &services.secrets,
             facts: lifecycle_hooks::facts(plan, id, self.continues.as_ref()),
         };
         let journal = &mut self.journal;
@@ -301,6 +302,7 @@ impl ThreadRun {
             writer,
             hook_runner: &hook_runner,
             fence: services.host.heads.fence(),
+            secrets: &services.secrets,
             unresolved: &self.taken_over.unresolved,
         };
         let mut around = Account {

@@ -426,6 +426,7 @@ impl Scene {
             config: Arc::new(config),
             tools,
             environment: Arc::new(vec![path]),
+            secrets: Arc::default(),
             watch: Arc::new(Ignore),
         })
     }

@@ -36,6 +36,37 @@ fn command(text: &str) -> CommandTool {
     }
 }
 
+// T-DEC-20
+#[test]
+fn an_unsigned_tool_gets_no_secret_and_no_address() {
+    let command = "tool_type: command\ncommand: [env]\n";
+    let server = "tool_type: mcp\ntool: t\n";
+    for (head, member, place) in [
+        (
+            command,
+            "env: [PATH, AWS_SECRET_ACCESS_KEY]\n",
+            "t.yaml:3: the variable AWS",
+        ),
+        (
+            server,
+            "command: [x]\nenv: [TOKEN]\n",
+            "t.yaml:4: the variable TOKEN",
+        ),
+        (server, "url: https://x.example/\n", "t.yaml:3: `url`"),
+        (
+            server,
+            "header_env: {A: TOKEN}\nurl: https://x.example/\n",
+            "t.yaml:4: `url`",
+        ),
+    ] {
+        let node = crate::yaml::parse("t.yaml", &format!("{head}{member}")).unwrap();
+        Tool::check_unvouched(&node).fails_with(place);
+    }
+    let harmless = "env: [PATH, LANG, LC_ALL, TZ, HOME, TERM, TMPDIR, USER]\n";
+    let node = crate::yaml::parse("t.yaml", &format!("{command}{harmless}")).unwrap();
+    assert!(Tool::check_unvouched(&node).is_ok());
+}
+
 // T-DEC-14
 #[test]
 fn a_command_is_read_and_its_arguments_stay_arguments() {

@@ -14,6 +14,7 @@ use super::{Invocation, Outcome, Tool, model_name};
 use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, ItemPolicy};
 use crate::model::ToolSchema;
 use crate::project::Project;
+use crate::secrets::Secrets;
 use crate::tool::{self, CommandTool};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt as _;
@@ -48,21 +49,30 @@ pub struct Workshop {
     pub policy: ItemPolicy,
     /// The environment of this program's caller.
     pub environment: Arc<Vec<(String, String)>>,
+    /// The values that no record repeats.
+    pub secrets: Arc<Secrets>,
 }
 
 impl Workshop {
-    /// A script that verifies now.
+    /// The script of a command, if it has one, that verifies now. If the command sees variables
+    /// that may hold secrets, an unsigned script is refused under every policy.
     ///
     /// # Errors
     /// As [`Finder::load`].
-    pub(super) fn script(&self, id: &ItemId) -> Result<Item, Error> {
+    pub(super) fn script(&self, command: &CommandTool) -> Result<Option<Item>, Error> {
+        let Some(id) = &command.script else {
+            return Ok(None);
+        };
         let grounds = Grounds {
             trust: &self.trust,
             now: self.host.clock.now()?,
             heads: &*self.host.heads,
-            policy: self.policy,
+            policy: match command.sees_secrets() {
+                true => ItemPolicy::Signed,
+                false => self.policy,
+            },
         };
-        self.finder.load(ItemKind::Script, id, &grounds)
+        self.finder.load(ItemKind::Script, id, &grounds).map(Some)
     }
 }
 
@@ -81,6 +91,7 @@ impl DeclaredCommand {
         let tool::ToolKind::Command(command) = declaration.kind.clone() else {
             return None;
         };
+        declaration.teach(&shop.environment, &shop.secrets);
         let nothing = || json!({"type": "object", "properties": {}});
         let parameters = declaration
             .schema
@@ -107,8 +118,7 @@ impl DeclaredCommand {
         };
         let mut context = json!({"inputs": self.declaration.arguments(given)?});
         let (mut script, mut variable) = (None, None);
-        if let Some(id) = &self.command.script {
-            let item = self.shop.script(id)?;
+        if let Some(item) = self.shop.script(&self.command)? {
             let held = ScriptFile::new(item.text())?;
             context["script"] = held.path().into();
             variable = Some((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));

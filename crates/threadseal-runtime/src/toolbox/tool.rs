@@ -3,6 +3,7 @@
 use crate::cancel::Cancel;
 use crate::capability::{Call, Capabilities};
 use crate::model::ToolSchema;
+use crate::secrets::Secrets;
 use serde_json::Value;
 use std::sync::Arc;
 use threadseal_core::error::Error;
@@ -60,6 +61,12 @@ impl Outcome {
             error,
             unknown,
         }
+    }
+
+    /// Replaces known secrets, and returns how many there were.
+    pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
+        let count = secrets.mask_value(&mut self.output);
+        count + self.error.as_mut().map_or(0, |why| secrets.mask_text(why))
     }
 
     /// The same with texts of at most `most` bytes each; a mark shows an omission.

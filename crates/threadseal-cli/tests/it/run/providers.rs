@@ -162,3 +162,129 @@ fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
         );
     }
 }
+
+/// A key, and how a hostile provider spells it: as it is, in base64 with its scheme, as JSON, as an
+/// address.
+const KEY: &str = "sk-abc/DEF+ghi=0123~xyz";
+const SPELLINGS: [&str; 4] = [
+    KEY,
+    "QmVhcmVyIHNrLWFiYy9ERUYrZ2hpPTAxMjN+eHl6",
+    "sk-abc\\/DEF+ghi=0123~xyz",
+    "sk-abc%2FDEF%2bghi%3D0123~xyz",
+];
+
+/// Asks for a call with the key, repeats the key one character at a time, and refuses with it.
+fn leaky() -> (String, std::thread::JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let all = SPELLINGS.join(" ");
+        let chunk = |delta: Value, finish: Value| {
+            let event = json!({"model": KEY, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+            format!("data: {event}\n\n")
+        };
+        let stream = |pieces: String, finish: &str| {
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let end = chunk(json!({}), finish.into());
+            format!("{head}{pieces}{end}data: [DONE]\n\n")
+        };
+        let input = json!({"path": "out.txt", "content": all}).to_string();
+        let call = json!({"tool_calls": [{"index": 0, "id": KEY, "type": "function",
+                          "function": {"name": WRITE, "arguments": input}}]});
+        let pieces = all
+            .chars()
+            .map(|c| chunk(json!({"content": c.to_string()}), Value::Null));
+        let error = json!({"error": {"type": "invalid_request_error", "code": KEY,
+                           "message": format!("wrong key {all}")}})
+        .to_string();
+        let refusal = format!(
+            "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{error}",
+            error.len()
+        );
+        let answers = [
+            stream(chunk(call, Value::Null), "tool_calls"),
+            stream(pieces.collect(), "stop"),
+            refusal.clone(),
+            refusal,
+        ];
+        let serve = |answer: String| {
+            let (mut connection, _) = accept(&listener);
+            connection.write_all(answer.as_bytes()).unwrap();
+        };
+        answers.into_iter().map(serve).count()
+    });
+    (url, served)
+}
+
+// T-TOL-35
+#[test]
+fn a_key_that_a_provider_returns_is_in_no_file_and_no_output() {
+    let sandbox = project();
+    let (url, served) = leaky();
+    let rights = "<execute><tool>rye.file-system.*</tool></execute>";
+    seal(
+        &sandbox,
+        "p/.ai/directives/demo/write.md",
+        &directive("write", rights, ""),
+    );
+    let models = format!(
+        "providers:\n  local: {{adapter: openai, base_url: '{url}', key_env: LOCAL_KEY}}\nmodels:\n  \
+         - {{id: local-m, provider: local, context_window: 8000, prices: {{input: 1, output: 10}}}}\n"
+    );
+    seal(&sandbox, "p/.ai/config/agent/models.yaml", &models);
+    let run = |more: &str| {
+        let mut command = sandbox.command();
+        command.env("LOCAL_KEY", KEY);
+        let line = format!("run demo/write --project p -i name=Ada --model local-m {more}");
+        Ran::of(command.args(words(&line)).output().unwrap())
+    };
+    let texts = [
+        run("--json").exits(0),
+        run("--json").exits(2),
+        run("").exits(2),
+    ];
+    assert_eq!(served.join().unwrap(), 4);
+    assert!(texts[0].stdout.contains("[secret]"), "{}", texts[0].stdout);
+    let written = sandbox.read("p/out.txt");
+    assert!(written.starts_with("[secret] "), "{written}");
+    let files = super::refusals::everything(&sandbox);
+    let has_event = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("secrets_replaced");
+    assert!(files.values().any(has_event));
+    let files = files.into_iter();
+    let files = files.map(|(path, bytes)| {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        (path.display().to_string(), text)
+    });
+    let outputs = texts.into_iter().flat_map(|ran| [ran.stdout, ran.stderr]);
+    let outputs = outputs.map(|text| ("output".to_owned(), text));
+    for (place, text) in files.chain(outputs) {
+        // Of base64, the characters that the key alone decides.
+        let middle = &SPELLINGS[1][12..36];
+        for part in [KEY, "0123~xyz", middle] {
+            assert!(!text.contains(part), "{place} has {part}");
+        }
+    }
+    sandbox.ok("verify p");
+}
+
+// T-DEC-19
+#[test]
+fn no_variable_is_sent_for_an_unsigned_setting() {
+    let sandbox = project();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    let models = format!(
+        "providers:\n  local: {{adapter: openai, base_url: '{url}', key_env: AWS_SECRET_ACCESS_KEY}}\nmodels:\n  \
+         - {{id: local-m, provider: local, context_window: 8000, prices: {{input: 1, output: 10}}}}\n"
+    );
+    sandbox.write("p/.ai/config/agent/models.yaml", &models);
+    let mut command = sandbox.command();
+    command.env("AWS_SECRET_ACCESS_KEY", KEY);
+    let line = "run demo/greet --project p -i name=Ada --model local-m --allow-unsigned";
+    let ran = Ran::of(command.args(words(line)).output().unwrap());
+    ran.exits(2)
+        .fails_with("models.yaml:2: `key_env` of a provider is never taken");
+    assert!(listener.accept().is_err(), "a request was sent");
+}

@@ -250,3 +250,43 @@ fn no_command_waits_for_an_unfinished_registry() {
     // The next run completes it.
     greeted(&sandbox, "");
 }
+
+// T-PRO-06
+#[test]
+fn a_project_of_another_user_runs_only_if_the_home_trusts_it() {
+    let sandbox = project();
+    let give = |user: u32| {
+        let paths = [sandbox.path("p"), sandbox.path("p/.ai")];
+        paths
+            .iter()
+            .try_for_each(|path| std::os::unix::fs::chown(path, Some(user), None))
+    };
+    if give(12345).is_err() {
+        println!("skipped: no user but root gives files away");
+        return;
+    }
+    greet(&sandbox, "")
+        .fails_with("belongs to user 12345, not to you")
+        .fails_with("trust project");
+    sandbox
+        .sh("thread list --project p")
+        .fails_with("belongs to user 12345");
+    let mut command = sandbox.command();
+    command.env("THREADSEAL_CONTAINER", "1");
+    let line = "run demo/greet --project p -i name=Ada --script answers.yaml";
+    Ran::of(command.args(words(line)).output().unwrap()).exits(0);
+    sandbox.ok("trust project p");
+    sandbox.ok("trust list").prints("user 12345");
+    greet(&sandbox, "").exits(0);
+    // Another owner of the same folder is not the one that was trusted.
+    give(12346).unwrap();
+    greet(&sandbox, "").fails_with("belongs to user 12346");
+    give(12345).unwrap();
+    sandbox.ok("trust project p --remove");
+    greet(&sandbox, "").fails_with("belongs to user 12345");
+    sandbox
+        .sh("trust project p --remove")
+        .fails_with("is not trusted");
+    give(0).unwrap();
+    greet(&sandbox, "").exits(0);
+}

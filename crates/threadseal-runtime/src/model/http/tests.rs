@@ -8,6 +8,7 @@ use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::model::{Stop, ToolSchema};
 use crate::testing::prelude::*;
 use provider::{Provider, Response, events, provider, sse};
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 fn model(shape: Shape, url: &str) -> HttpModel {
@@ -376,4 +377,31 @@ fn a_redirect_is_not_followed_and_a_key_not_shown() {
     let head = "307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/";
     let error = answered(Shape::OpenAi, Response::refusal(head, &Value::Null)).unwrap_err();
     assert_eq!(error.status, 307);
+}
+
+// T-TOL-37
+#[test]
+fn a_refusal_without_an_end_is_given_up_before_it_fills_the_memory() {
+    // Much at once, and a little at a time.
+    for (size, pause) in [(1 << 20, Duration::ZERO), (1, Duration::from_millis(20))] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let served = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 1 << 16]).unwrap() > 0);
+            let head = b"HTTP/1.1 529 Busy\r\nconnection: close\r\n\r\n";
+            stream.write_all(head).unwrap();
+            let (piece, mut sent) = (vec![b'x'; size], 0);
+            while stream.write_all(&piece).is_ok() {
+                sent += size;
+                std::thread::sleep(pause);
+            }
+            sent
+        });
+        let error = ask(&model(Shape::OpenAi, &url)).unwrap_err();
+        assert_eq!(error.status, 529, "{}", error.message);
+        error.message.has("no end");
+        let sent = served.join().unwrap();
+        assert!(sent < 256 << 20, "{sent} bytes were taken");
+    }
 }

@@ -16,6 +16,7 @@ use crate::journal::{Intent, Journal};
 use crate::model::{ChatMessage, ToolCall};
 use crate::toolbox::{Invocation, Outcome, Permitted};
 use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
 use threadseal_core::error::Error;
 
 impl Cycle<'_> {
@@ -105,16 +106,18 @@ impl Cycle<'_> {
             })
             .collect();
         let steps = journal.intend_all(&intents)?;
+        let replaced = AtomicU64::new(0);
         let ran = self.writer.run(journal, batch.len(), &|place, handle| {
             let permitted = &batch[place];
             let began = self.clock.elapsed();
-            let outcome = permitted.tool.run(&mut Invocation {
+            let mut outcome = permitted.tool.run(&mut Invocation {
                 idempotency_key: &keys[place],
                 input: &permitted.input,
                 cancel: self.cancel,
                 record: handle,
             });
             let millis = self.clock.elapsed().saturating_sub(began).as_millis();
+            replaced.fetch_add(outcome.mask(self.secrets), Ordering::Relaxed);
             let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);
             (outcome, u64::try_from(millis).unwrap_or(u64::MAX))
         });
@@ -123,6 +126,7 @@ impl Cycle<'_> {
             journal.done(step, call, &outcome, millis)?;
             outcomes.push(outcome);
         }
+        self.note_replaced(replaced.into_inner(), "tool", journal)?;
         Ok(outcomes)
     }
 

@@ -34,22 +34,36 @@ fn looped_within(
     limits: Limits,
     cancel: &Cancel,
 ) -> Looped {
+    let model = ScriptModel::parse("script", script).unwrap();
+    looped_with(&model, tools, limits, cancel)
+}
+
+fn looped_with(
+    model: &dyn Model,
+    tools: Vec<Arc<dyn Tool>>,
+    limits: Limits,
+    cancel: &Cancel,
+) -> Looped {
     let scene = Scene::new();
     let (id, mut journal) = scene.journal();
-    let model = ScriptModel::parse("script", script).unwrap();
     let tools = Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).unwrap();
     let directive = Directive::parse("say.md", DIRECTIVE).unwrap();
+    let secrets = Secrets::default();
+    secrets.learn(KEY);
     let cycle = Cycle {
         thread: id.as_str(),
         clock: &SystemClock,
-        model: &model,
+        model,
         max_output_tokens: 100,
         system: None,
         tools: &tools,
         returning: Returning(&directive),
         limits,
         cancel,
-        recovery: &Twice,
+        recovery: match model.name() {
+            "silent" => &Later,
+            _ => &Twice,
+        },
         writer: &RecordWriter::new(),
         hook_runner: &HookRunner {
             hooks: &Hooks::default(),
@@ -58,9 +72,11 @@ fn looped_within(
             thread: id.as_str(),
             clock: &SystemClock,
             cancel,
+            secrets: &secrets,
             facts: json!({}),
         },
         fence: None,
+        secrets: &secrets,
         unresolved: &HashSet::new(),
     };
     let mut course = Course {
@@ -143,8 +159,15 @@ impl Surroundings for Penny {
         Ok(())
     }
 
-    fn progress(&mut self, _: Progress<'_>) {}
+    fn progress(&mut self, progress: Progress<'_>) {
+        if let Progress::Text(text) = progress {
+            assert!(!text.contains(KEY), "{text}");
+        }
+    }
 }
+
+/// A secret that no record of a loop repeats.
+const KEY: &str = "sk-abc/DEF+ghi=0123";
 
 const DIRECTIVE: &str = "```xml\n<directive name=\"say\" version=\"1\"><metadata>\
     <description>d</description><category>demo</category></metadata>\
@@ -253,6 +276,54 @@ fn a_limit_is_seen_before_a_turn_and_after_it() {
     }
 }
 
+/// Answers only when it is stopped, or with an error at once.
+struct Silent {
+    fails: bool,
+}
+
+impl Model for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+
+    fn ask(&self, request: &Request<'_>, _: &mut dyn FnMut(&str)) -> Result<Answer, ModelError> {
+        let stopped = self.fails || request.cancel.within(Duration::from_secs(600));
+        assert!(stopped, "the time of the thread was over long before");
+        Err(ModelError {
+            message: "no answer".to_owned(),
+            ..ModelError::default()
+        })
+    }
+}
+
+/// Waits a long time before another attempt.
+struct Later;
+
+impl Recovery for Later {
+    fn judge(&self, error: &ModelError, attempts: u32) -> Judgement {
+        Judgement {
+            retry: Some(Duration::from_secs(600)),
+            ..Twice.judge(error, attempts)
+        }
+    }
+}
+
+// T-TOL-38
+#[test]
+fn neither_a_model_nor_a_wait_for_it_takes_longer_than_the_thread_may() {
+    for fails in [false, true] {
+        let mut limits = Limits::default();
+        limits.set("duration_seconds", &json!(1)).unwrap();
+        let cancel = Cancel::default();
+        let looped = looped_with(&Silent { fails }, Vec::new(), limits, &cancel);
+        let End::Suspended(pause) = looped.end else {
+            panic!("{:?}", looped.end);
+        };
+        assert_eq!(pause.hit.unwrap().code, "duration_seconds_exceeded");
+        assert!(looped.cost.elapsed >= Duration::from_secs(1));
+    }
+}
+
 #[test]
 fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
     let script = "answers: [{calls: [{tool: test_echo}, {tool: test_echo}]}]";
@@ -284,6 +355,43 @@ fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed
         .error
         .unwrap();
     assert!(wide.starts_with("\u{1f980}\n[cut"), "{wide}");
+}
+
+// T-TOL-35
+#[test]
+fn a_secret_that_a_model_or_a_tool_returns_is_neither_recorded_nor_used() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let leak = tool("test/leak", move |input| {
+        log.lock().unwrap().push(input.clone());
+        match input["fail"] == true {
+            true => Outcome::failed(format!("no {KEY}")),
+            false => Outcome::ok(json!({"env": format!("KEY={KEY}"), KEY: 1})),
+        }
+    });
+    let script = format!(
+        "answers:\n- {{error: {{status: 401, type: t, message: \"bad key {KEY}\"}}}}\n\
+         - {{text: \"You sent {KEY}.\", calls: [{{tool: test_leak, id: \"{KEY}\", input: {{a: \"{KEY}\"}}}}, \
+         {{tool: test_leak, input: {{fail: true}}}}]}}\n- {{text: Done.}}\n"
+    );
+    let looped = looped(&script, vec![leak]);
+    assert!(matches!(looped.end, End::Completed { .. }));
+    assert_eq!(seen.lock().unwrap()[0], json!({"a": "[secret]"}));
+    let noted: Vec<String> = looped
+        .events
+        .of("secrets_replaced")
+        .into_iter()
+        .map(|event| format!("{} {}", event["where"].text(), event["count"]))
+        .collect();
+    assert_eq!(noted, ["error 1", "model 3", "tool 2", "tool 1"]);
+    let record = looped.scene.text(looped.scene.transcript(&looped.id));
+    let ledger = looped.scene.text(looped.scene.ledger(&looped.id));
+    for text in [record, ledger] {
+        text.lacks(KEY).lacks(&KEY.replace('/', "\\/"));
+    }
+    looped.events.of("cognition_out")[0]["text"]
+        .text()
+        .has("You sent [secret].");
 }
 
 #[test]

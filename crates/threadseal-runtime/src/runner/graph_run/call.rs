@@ -17,6 +17,7 @@ use crate::hook_declaration::{Action, Primary};
 use crate::item::{ItemId, ItemKind};
 use crate::knowledge;
 use crate::model::ToolCall;
+use crate::secrets;
 use crate::toolbox::{Cancel, Invocation, Outcome, Parentage, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -107,12 +108,17 @@ pub(super) fn call(
     let step = run.record().intend(&call, meant.id.as_str(), &key)?;
     let clock = &run.services.host.clock;
     let began = clock.elapsed();
-    let outcome = perform(run, &meant, &key, cancel);
+    let mut outcome = perform(run, &meant, &key, cancel);
+    let replaced = outcome.mask(&run.services.secrets);
     let outcome = said(outcome).bounded(MAX_RECORDED_TEXT_BYTES);
     let millis = clock.elapsed().saturating_sub(began).as_millis();
     let millis = u64::try_from(millis).unwrap_or(u64::MAX);
     let mut record = run.record();
     record.done(step, &call, &outcome, millis)?;
+    if replaced > 0 {
+        let (kind, payload) = secrets::event(replaced, "tool", record.journal().turn());
+        record.tell(kind, &payload)?;
+    }
     Ok(known(&record, id))
 }
 

@@ -61,6 +61,7 @@ pub(super) fn fire(
         thread: id,
         clock: &*run.services.host.clock,
         cancel,
+        secrets: &run.services.secrets,
         facts,
     };
     let fired = hook_runner.fire(event, &more, &mut GraphHookRecord(run))?;
@@ -137,6 +138,10 @@ pub(super) fn ended_by(decision: Option<Decision>, event: &'static str) -> Optio
 impl HookRecord for GraphHookRecord<'_> {
     fn next_hook_call(&mut self) -> u64 {
         self.0.record().journal().next_hook_call()
+    }
+
+    fn turn(&mut self) -> u64 {
+        self.0.record().journal().turn()
     }
 
     fn note(&mut self, event_type: &str, payload: &Value) -> Result<(), Error> {

@@ -93,6 +93,29 @@ impl Fire {
     }
 }
 
+const KEY: &str = "sk-abc/DEF+ghi=0123";
+
+fn known() -> Secrets {
+    let secrets = Secrets::default();
+    secrets.learn(KEY);
+    secrets
+}
+
+// T-TOL-35
+#[test]
+fn a_secret_that_a_hooks_call_returns_is_not_recorded() {
+    let hooks = own(&hook(
+        "a",
+        "after_step",
+        "demo/echo",
+        &format!("leak: \"x {KEY}\""),
+    ));
+    let fire = fire(&hooks, "after_step", &json!({}));
+    let result = fire.events.one("hook_call_result");
+    result["output"].text().has("x [secret]").lacks(KEY);
+    assert_eq!(fire.events.one("secrets_replaced")["where"], "hook");
+}
+
 /// Asks `hooks` at an event of a thread, whose tool returns its input.
 fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
     let scene = Scene::new();
@@ -115,6 +138,7 @@ fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
         thread: id.as_str(),
         clock: &SystemClock,
         cancel: &Cancel::default(),
+        secrets: &known(),
         facts: json!({"thread_id": id.as_str(), "inputs": {"name": "Ada"}}),
     };
     let mut record = ThreadHookRecord {
@@ -328,6 +352,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         thread: id.as_str(),
         clock: &SystemClock,
         cancel: &Cancel::default(),
+        secrets: &known(),
         facts: json!({}),
     };
     let mut record = ThreadHookRecord {

@@ -4,6 +4,15 @@ use super::*;
 use crate::testing::prelude::*;
 
 fn run_tool(scene: &Scene, declaration: &str, input: impl Into<Value>) -> Outcome {
+    run_under(ItemPolicy::Signed, scene, declaration, input)
+}
+
+fn run_under(
+    policy: ItemPolicy,
+    scene: &Scene,
+    declaration: &str,
+    input: impl Into<Value>,
+) -> Outcome {
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let environment = vec![variable("PATH", "/usr/bin:/bin"), variable("SECRET", "s")];
     let shop = Workshop {
@@ -11,8 +20,9 @@ fn run_tool(scene: &Scene, declaration: &str, input: impl Into<Value>) -> Outcom
         host: scene.host.clone(),
         trust: Arc::new(scene.trust.clone()),
         finder: scene.finder(),
-        policy: ItemPolicy::Signed,
+        policy,
         environment: Arc::new(environment),
+        secrets: Arc::default(),
     };
     let declaration = format!("tool_type: command\n{declaration}");
     let declaration = tool::Tool::parse("t.yaml", &declaration).unwrap();
@@ -89,6 +99,19 @@ fn a_script_runs_only_while_it_verifies() {
     assert_eq!(run().output["stdout"], "hello\n");
     edit(scene.path(path), "echo hello", "echo EVIL!");
     run().error.unwrap().has("tampered");
+}
+
+// T-DEC-20
+#[test]
+fn an_unsigned_script_sees_no_secret_under_any_policy() {
+    let scene = Scene::new();
+    scene.file(".ai/tools/hello.sh", "#!/bin/sh\necho hello $SECRET\n");
+    let run = |env: &str| {
+        let script = format!("command: [/bin/sh, \"${{script}}\"]\nscript: hello\nenv: [{env}]\n");
+        run_under(ItemPolicy::AllowUnsigned, &scene, &script, json!({}))
+    };
+    assert_eq!(run("PATH").output["stdout"], "hello\n");
+    run("PATH, SECRET").error.unwrap().has("unsigned");
 }
 
 // T-TOL-12

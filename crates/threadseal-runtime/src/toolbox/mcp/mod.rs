@@ -46,6 +46,8 @@ pub struct DeclaredMcp {
     /// The digest of the server's own texts that the model was shown; None where the project gives
     /// all texts.
     shown: Option<Digest>,
+    /// How many secrets were replaced in the server's own texts.
+    replaced: u64,
 }
 
 impl DeclaredMcp {
@@ -63,7 +65,9 @@ impl DeclaredMcp {
         let tool::ToolKind::Mcp(McpTool { server, tool: name }) = declaration.kind.clone() else {
             return Ok(None);
         };
+        declaration.teach(&shop.environment, &shop.secrets);
         let address = Arc::new(address(&server, shop, hub)?);
+        let mut replaced = 0;
         let (shown, description, parameters) = match &declaration.schema {
             Some(schema) => (
                 None,
@@ -76,12 +80,15 @@ impl DeclaredMcp {
                     tool: name.clone(),
                     shown: None,
                 };
-                let offer = hub.offer(order, declaration.timeout)?;
+                let mut offer = hub.offer(order, declaration.timeout)?;
+                let digest = offer.digest();
+                replaced = shop.secrets.mask_text(&mut offer.description);
+                replaced += shop.secrets.mask_value(&mut offer.schema);
                 let described = match declaration.description.as_str() {
                     "" => bounded(&offer.description).to_owned(),
                     own => own.to_owned(),
                 };
-                (Some(offer.digest()), described, acceptable(id, &offer)?)
+                (Some(digest), described, acceptable(id, &offer)?)
             }
         };
         Ok(Some(Self {
@@ -96,7 +103,13 @@ impl DeclaredMcp {
             name,
             hub: Arc::clone(hub),
             shown,
+            replaced,
         }))
+    }
+
+    /// How many secrets were replaced in the server's own texts about the tool.
+    pub(crate) fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     fn called(&self, call: &Invocation<'_>) -> Result<Outcome, Error> {
@@ -155,8 +168,7 @@ fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Er
                 environment.push((name.clone(), template.render_text(&Value::Null)?));
             }
             let mut context = Value::Null;
-            if let Some(id) = &command.script {
-                let item = shop.script(id)?;
+            if let Some(item) = shop.script(command)? {
                 context = json!({"script": hub.hold(&item)?});
                 environment.push((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));
             }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::item::ItemPolicy;
+use crate::secrets::Secrets;
 use crate::testing::prelude::*;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -44,6 +45,15 @@ fn web(scene: &Scene, mode: &str, more: &str) -> Web {
 }
 
 fn declared(scene: &Scene, yaml: &str, environment: &[(&str, &str)]) -> Result<DeclaredMcp, Error> {
+    declared_with(scene, yaml, environment, &Arc::default())
+}
+
+fn declared_with(
+    scene: &Scene,
+    yaml: &str,
+    environment: &[(&str, &str)],
+    secrets: &Arc<Secrets>,
+) -> Result<DeclaredMcp, Error> {
     let mut environment: Vec<(String, String)> = environment
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -56,6 +66,7 @@ fn declared(scene: &Scene, yaml: &str, environment: &[(&str, &str)]) -> Result<D
         finder: scene.finder(),
         policy: ItemPolicy::Signed,
         environment: Arc::new(environment),
+        secrets: Arc::clone(secrets),
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
     let id = ItemId::parse("team/echo").unwrap();
@@ -162,10 +173,33 @@ fn headers_come_from_the_environment_and_go_to_their_address_alone() {
         declared(&scene, &server.declaration(header), environment)
     };
     let tool = with(&server, &token).unwrap();
+    assert_eq!(tool.replaced(), 0);
     assert_eq!(echo(&tool, "in"), Outcome::ok("in"));
     assert!(with(&server, &[]).is_err());
     assert!(with(&server, &[("TOKEN", "wrong")]).is_err());
     assert!(with(&elsewhere, &token).is_err());
+}
+
+// T-TOL-36
+#[test]
+fn a_server_that_returns_its_header_gets_it_into_no_description_and_no_result() {
+    let scene = Scene::new();
+    let server = web(&scene, "leaks", "");
+    let header = server.declaration("header_env: {Authorization: TOKEN}\n");
+    let token = "tok/en+0123456789\"";
+    let secrets = Arc::new(Secrets::default());
+    let environment = [("TOKEN", &*format!("Bearer {token}"))];
+    let tool = declared_with(&scene, &header, &environment, &secrets).unwrap();
+    assert_eq!(tool.replaced(), 2);
+    let schema = tool.schema();
+    schema.description.has("Bearer [secret]");
+    schema.parameters["properties"]["Bearer [secret]"]["type"]
+        .text()
+        .has("string");
+    let mut outcome = echo(&tool, "in");
+    // The runner masks each result before it records or uses it.
+    assert_eq!(outcome.mask(&secrets), 3);
+    outcome.text().lacks("0123456789").lacks(token);
 }
 
 // T-TOL-22

@@ -22,6 +22,7 @@ impl Desk {
             finder: scene.finder(),
             policy: ItemPolicy::Signed,
             environment: Arc::default(),
+            secrets: Arc::default(),
         };
         let capabilities = Capabilities::parse(capabilities).unwrap();
         let tools = ItemPrimary::all(&workshop, &scene.keys, &capabilities);
