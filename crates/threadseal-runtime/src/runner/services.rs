@@ -88,7 +88,7 @@ impl Services {
         })
     }
 
-    pub(super) fn archive(&self) -> Archive<'_> {
+    pub(crate) fn archive(&self) -> Archive<'_> {
         Archive {
             host: &self.host,
             project: &self.project,
