@@ -85,7 +85,9 @@ impl OrderArgs {
                     false => Ok(Exit::NoVerdict),
                 }
             }
-            OrderEnd::Nothing { state, claim } => Err(Failure::new(unverified(given, &state, claim))),
+            OrderEnd::Nothing { state, claim } => {
+                Err(Failure::new(unverified(given, &state, claim)))
+            }
         }
     }
 }

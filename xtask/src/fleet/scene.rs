@@ -159,7 +159,13 @@ impl Scene {
     /// Gives an order to run this directive.
     pub(super) fn order(&self, directive: &str) -> Fallible<()> {
         let given = self
-            .command(&["run", directive, "--detach", "--allow-unsigned", "--project"])
+            .command(&[
+                "run",
+                directive,
+                "--detach",
+                "--allow-unsigned",
+                "--project",
+            ])
             .arg(self.project())
             .stdout(Stdio::null())
             .status()?;

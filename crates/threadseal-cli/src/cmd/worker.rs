@@ -85,11 +85,7 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 /// The keys whose orders are carried out.
-fn givers(
-    args: &WorkerArgs,
-    own: &PublicKey,
-    context: &Context,
-) -> Result<Vec<KeyId>, Failure> {
+fn givers(args: &WorkerArgs, own: &PublicKey, context: &Context) -> Result<Vec<KeyId>, Failure> {
     let named = args.orders_from.iter();
     let named = named.map(|key| Ok(verifying::public_key(key, context)?.key_id()));
     match args.orders_from.is_empty() {

@@ -26,9 +26,9 @@ pub(crate) use with_engine::{Books, Cancelled, Given, OrderEnd};
 #[cfg(feature = "agent")]
 mod with_engine {
     use super::{Error, Fleet, Host, Unbuilt, without_secrets};
+    use serde_json::Value;
     use std::sync::Arc;
     use std::time::Duration;
-    use serde_json::Value;
     use threadseal_core::record::{RecordId, ThreadId};
     use threadseal_runtime::budget::BudgetLedger;
     use threadseal_runtime::project::Project;

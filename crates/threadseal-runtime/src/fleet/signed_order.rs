@@ -16,7 +16,7 @@
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
-use crate::bounds::{MAX_ORDER_LIFETIME, MAX_ORDER_LEAD, MAX_TAKEOVERS};
+use crate::bounds::{MAX_ORDER_LEAD, MAX_ORDER_LIFETIME, MAX_TAKEOVERS};
 use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::model::dynamic;
@@ -31,7 +31,7 @@ use threadseal_core::key::{KeyId, KeyUsage, Message, PublicKey, Signature, Signe
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
-use threadseal_store::postgres::leases::{Lease, MAX_TASK_BYTES};
+use threadseal_store::postgres::leases::MAX_TASK_BYTES;
 
 const TAG: &str = "threadseal/1 order";
 const RECORD_TAG: &str = "threadseal/1 order record";
@@ -116,8 +116,10 @@ pub(super) struct OrderGrounds<'a> {
     pub(super) trust: &'a Trust,
     pub(super) now: Timestamp,
     pub(super) database: ProjectId,
-    /// The row in which the line was found.
-    pub(super) lease: &'a Lease,
+    /// The number of the row in which the line was found.
+    pub(super) row: i64,
+    /// The token of that row.
+    pub(super) token: u64,
 }
 
 /// An order that this worker may carry out, from the row in which it was found.
@@ -222,10 +224,10 @@ impl SignedOrder {
             return refuse("it was given to another database".to_owned());
         }
         if let Some(from) = order.from() {
-            if from.order != grounds.lease.order() {
+            if from.order != grounds.row {
                 return refuse(format!("it is order {}, in another row", from.order));
             }
-            if grounds.lease.token() <= from.after {
+            if grounds.token <= from.after {
                 return refuse("the token of its row is lower than when it was given".to_owned());
             }
         }
@@ -257,10 +259,7 @@ impl OrderLine {
 
     /// Is it one that workers take?
     fn check(&self) -> Result<(), Error> {
-        let lasts = self
-            .expires
-            .as_micros()
-            .checked_sub(self.given.as_micros());
+        let lasts = self.expires.as_micros().checked_sub(self.given.as_micros());
         if lasts.is_none_or(|lasts| u128::from(lasts) > MAX_ORDER_LIFETIME.as_micros()) {
             return Err(Error::invalid(format!(
                 "an order expires after it was given, and at most {} days later",
@@ -388,9 +387,9 @@ impl VerifiedOrder {
     }
 
     /// Were too many workers lost over it?
-    pub(super) fn is_spent(&self, lease: &Lease) -> bool {
+    pub(super) fn is_spent(&self, token: u64) -> bool {
         let after = self.order.from().map_or(0, |from| from.after);
-        lease.token().saturating_sub(after) > MAX_TAKEOVERS
+        token.saturating_sub(after) > MAX_TAKEOVERS
     }
 
     /// May its thread begin now? A thread that has begun continues after that, too.
@@ -399,7 +398,8 @@ impl VerifiedOrder {
     /// Kind `Refused` before it was given, and from its expiry on.
     pub(super) fn may_begin(&self, now: Timestamp) -> Result<(), Error> {
         let (given, expires) = (self.order.given, self.order.expires);
-        if given.as_micros().saturating_sub(now.as_micros()) > MAX_ORDER_LEAD.as_secs() * 1_000_000 {
+        if given.as_micros().saturating_sub(now.as_micros()) > MAX_ORDER_LEAD.as_secs() * 1_000_000
+        {
             return Err(Error::refused(format!(
                 "it was given at {}, which is in the future here",
                 given.to_iso_seconds()
@@ -422,5 +422,199 @@ impl VerifiedOrder {
             limits: self.order.limits.at_most(limits),
             head: self.order.from().map(|from| from.head),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_core::key::{LocalSigner, PrivateKey};
+    use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
+
+    const NOW: u64 = 1_800_000_000_000_000;
+
+    fn signer(seed: u8) -> LocalSigner {
+        LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+    }
+
+    fn at(micros: u64) -> Timestamp {
+        Timestamp::from_micros(micros).unwrap()
+    }
+
+    fn line() -> OrderLine {
+        let inputs =
+            json!({"name": "Ada \u{e9}\u{1f600} \"x\"", "n": 1.5, "list": [1, null, true]});
+        OrderLine {
+            database: ProjectId::new(RecordId::from_bytes([7; 32])),
+            given: at(NOW),
+            expires: at(NOW + 60_000_000),
+            item: ItemId::parse("demo/greet").unwrap(),
+            item_sha256: Digest::of(b"x"),
+            inputs: inputs.as_object().unwrap().clone(),
+            limits: Limits::from_json(&json!({"turns": 3, "spend": 0.05})).unwrap(),
+            task: Task::Run,
+            nonce: [9; 16],
+        }
+    }
+
+    fn again() -> OrderLine {
+        let from = From {
+            order: 5,
+            after: 3,
+            last: ThreadId::parse("demo/greet-2").unwrap(),
+            head: Head {
+                record: RecordId::from_bytes([1; 32]),
+                seq: 2,
+                size: 99,
+                line: Digest::of(b"y"),
+            },
+        };
+        OrderLine {
+            task: Task::GoOn(GoOn {
+                thread: ThreadId::parse("demo/greet-1").unwrap(),
+                way: ResumeMode::HandOver,
+                message: "Go\non.".to_owned(),
+                from,
+            }),
+            ..line()
+        }
+    }
+
+    fn trust(keys: &[&LocalSigner]) -> Trust {
+        let mut store = TrustStore::new();
+        for (number, key) in keys.iter().enumerate() {
+            let name = TrustName::parse(&format!("k{number}")).unwrap();
+            let key = TrustedKey::new(name, *key.public_key(), [KeyUsage::Native]);
+            store.add(key).unwrap();
+        }
+        Trust::new(store)
+    }
+
+    fn grounds<'a>(keys: &'a [KeyId], trust: &'a Trust) -> OrderGrounds<'a> {
+        OrderGrounds {
+            keys,
+            trust,
+            now: at(NOW),
+            database: line().database,
+            row: 5,
+            token: 4,
+        }
+    }
+
+    #[test]
+    fn an_order_is_read_as_it_was_signed() {
+        for line in [line(), again()] {
+            let made = SignedOrder::sign(line.clone(), &signer(1)).unwrap();
+            let read = SignedOrder::read(made.text()).unwrap();
+            assert_eq!((&read, &read.order), (&made, &line));
+            let canonical = jcs::canonicalize(made.text().as_bytes()).unwrap();
+            assert_eq!(canonical, made.text().as_bytes());
+            // Another nonce is another record.
+            let nonce = [8; 16];
+            let other = SignedOrder::sign(OrderLine { nonce, ..line }, &signer(1)).unwrap();
+            assert_ne!(other.record(), made.record());
+        }
+    }
+
+    // T-FLT-23
+    #[test]
+    fn every_bit_of_an_order_counts() {
+        for line in [line(), again()] {
+            let made = SignedOrder::sign(line, &signer(1)).unwrap();
+            let bytes = made.text().as_bytes();
+            for at in 0..bytes.len() {
+                for bit in 0..8 {
+                    let mut other = bytes.to_vec();
+                    other[at] ^= 1 << bit;
+                    if let Ok(other) = std::str::from_utf8(&other) {
+                        assert_eq!(SignedOrder::read(other), None, "byte {at}, bit {bit}");
+                    }
+                }
+            }
+        }
+    }
+
+    // T-FLT-22
+    #[test]
+    fn no_member_is_added_left_out_doubled_or_respelt_and_no_key_takes_the_place_of_another() {
+        let made = SignedOrder::sign(line(), &signer(1)).unwrap();
+        let (mine, other) = (signer(1), signer(2));
+        let theirs = SignedOrder::sign(line(), &other).unwrap();
+        let (mine, other) = (mine.public_key().to_hex(), other.public_key().to_hex());
+        for (from, to) in [
+            ("{\"continues\"", "{\"a\":1,\"continues\""),
+            ("\"continues\":null,", ""),
+            ("\"kind\":\"run\"", "\"kind\":\"run\",\"kind\":\"run\""),
+            ("\"kind\":\"run\"", "\"kind\":\"graph\""),
+            ("0.05", "0.050"),
+            ("\"turns\":3", "\"turns\":\"3\""),
+            ("{\"continues\"", " {\"continues\""),
+            ("\"order\":null", "\"order\":5"),
+            (mine.as_str(), other.as_str()),
+        ] {
+            let bad = made.text().replacen(from, to, 1);
+            assert_ne!(bad, made.text(), "{from}");
+            assert_eq!(SignedOrder::read(&bad), None, "{bad}");
+        }
+        assert!(SignedOrder::read(theirs.text()).is_some());
+        let long = format!("{}{}", made.text(), " ".repeat(MAX_TASK_BYTES));
+        assert_eq!(SignedOrder::read(&long), None);
+        let observed = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Observed);
+        assert!(SignedOrder::sign(line(), &observed).is_err());
+    }
+
+    // T-FLT-24
+    #[test]
+    fn an_order_counts_of_a_named_and_trusted_key_in_its_row_and_time() {
+        let (one, two) = (signer(1), signer(2));
+        let ids = [one.public_key().key_id()];
+        let (both, none) = (trust(&[&one, &two]), trust(&[&two]));
+        let refuses = |line: OrderLine, key: &LocalSigner, grounds: OrderGrounds<'_>, why: &str| {
+            let signed = SignedOrder::sign(line, key).unwrap();
+            let error = signed.verify(&grounds).unwrap_err().to_string();
+            assert!(error.contains(why), "{why}: {error}");
+        };
+        refuses(line(), &two, grounds(&ids, &both), "takes no orders of key");
+        refuses(line(), &one, grounds(&ids, &none), "is not trusted");
+        let database = ProjectId::new(RecordId::from_bytes([8; 32]));
+        let elsewhere = OrderLine { database, ..line() };
+        refuses(elsewhere, &one, grounds(&ids, &both), "another database");
+        let row = OrderGrounds {
+            row: 6,
+            ..grounds(&ids, &both)
+        };
+        refuses(again(), &one, row, "in another row");
+        let token = OrderGrounds {
+            token: 3,
+            ..grounds(&ids, &both)
+        };
+        refuses(again(), &one, token, "is lower");
+        let signed = SignedOrder::sign(again(), &one).unwrap();
+        let verified = signed.verify(&grounds(&ids, &both)).unwrap();
+        assert!(verified.may_begin(at(NOW)).is_ok());
+        assert!(verified.may_begin(at(NOW - 299_000_000)).is_ok());
+        assert!(verified.may_begin(at(NOW - 301_000_000)).is_err());
+        assert!(verified.may_begin(at(NOW + 60_000_000)).is_err());
+        assert!(!verified.is_spent(3 + MAX_TAKEOVERS));
+        assert!(verified.is_spent(4 + MAX_TAKEOVERS));
+    }
+
+    #[test]
+    fn an_order_that_lasts_too_long_or_holds_an_inexact_number_is_not_given() {
+        let month = u64::try_from(MAX_ORDER_LIFETIME.as_micros()).unwrap();
+        let until = |micros: u64| {
+            let expires = at(micros);
+            SignedOrder::sign(OrderLine { expires, ..line() }, &signer(1))
+        };
+        assert!(until(NOW + month).is_ok());
+        assert!(until(NOW + month + 1_000_000).is_err());
+        assert!(until(NOW - 1_000_000).is_err());
+        let of = |number: u64| {
+            let inputs = json!({"n": [{"m": number}]});
+            let inputs = inputs.as_object().unwrap().clone();
+            SignedOrder::sign(OrderLine { inputs, ..line() }, &signer(1))
+        };
+        assert!(of(1 << 53).is_ok());
+        assert!(of((1 << 53) + 1).is_err());
     }
 }

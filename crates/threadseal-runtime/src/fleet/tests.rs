@@ -15,7 +15,7 @@ use threadseal_store::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\
-<category>t</category><author>a</author><model tier=\"fast\"/><limits turns=\"9\" spend=\"1\"/>\
+<category>t</category><author>a</author><model tier=\"fast\"/><limits turns=\"9\" spend=\"1\" duration_seconds=\"400000\"/>\
 <permissions><execute><tool>t.effect</tool><tool>t.graph</tool></execute></permissions></metadata>\n</directive>\n```\n\nThe job.\n";
 
 const GRAPH: &str = "tool_type: graph\npermissions: [rye.execute.tool.t.effect]\nconfig:\n  start: a\n  nodes:\n    a: {type: return}\n";

@@ -81,7 +81,7 @@ impl Fleet {
         match self.result_of(&records, number, &record)? {
             Some(OrderEnd::Ended(result)) => Ok(result),
             Some(OrderEnd::Refused(_, why)) => Err(Error::refused(why)),
-            _ if held.order.is_spent(held.lease) => Err(spent()),
+            _ if held.order.is_spent(held.lease.token()) => Err(spent()),
             _ => held.begin(&engine),
         }
     }
@@ -126,7 +126,7 @@ impl Fleet {
                 (true, false) => roots.push(row),
             }
         }
-        let ends = held.order.is_spent(lease);
+        let ends = held.order.is_spent(lease.token());
         // Threads that others started end: the call that waited for them is gone.
         for child in children.into_iter().rev() {
             Self::go_on(engine, records, child, held, ends)?;
@@ -158,11 +158,7 @@ impl Fleet {
     }
 
     /// Ends a run of a graph whose worker is gone; None where it had left no record.
-    fn end_run(
-        engine: &Engine,
-        records: &Records,
-        run: &Thread,
-    ) -> Result<Option<Value>, Error> {
+    fn end_run(engine: &Engine, records: &Records, run: &Thread) -> Result<Option<Value>, Error> {
         let has_record = records.has_record(&run.id);
         let recovered = engine.recover(&run.id)?;
         Ok(has_record.then(|| {
@@ -248,7 +244,9 @@ impl Held<'_> {
 }
 
 fn left_alone(id: &ThreadId) -> String {
-    format!("{id} lies among the threads of the order, is none of them by its record, and is left as it is")
+    format!(
+        "{id} lies among the threads of the order, is none of them by its record, and is left as it is"
+    )
 }
 
 fn spent() -> Error {

@@ -154,7 +154,8 @@ impl Worker<'_> {
             trust: &services.trust,
             now: services.host.clock.now()?,
             database,
-            lease: &taken.lease,
+            row: taken.lease.order(),
+            token: taken.lease.token(),
         })
     }
 
@@ -168,7 +169,7 @@ impl Worker<'_> {
             },
             Err(error) => match lease.check() {
                 Err(lost) => lost,
-                Ok(()) if is_final(&error) || held.order.is_spent(lease) => {
+                Ok(()) if is_final(&error) || held.order.is_spent(lease.token()) => {
                     return Ended::SetAside(error);
                 }
                 Ok(()) => lease.give_up().err().unwrap_or(error),

@@ -50,10 +50,7 @@ pub(crate) struct Resumable {
 ///
 /// # Errors
 /// As `Engine::resume`.
-pub(crate) fn may_go_on_from(
-    archive: &Archive<'_>,
-    thread: &ThreadId,
-) -> Result<Resumable, Error> {
+pub(crate) fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<Resumable, Error> {
     let last = resumable(archive.registry, thread)?.id;
     if archive.is_original(&last)? {
         let text =

@@ -40,7 +40,8 @@ const MAX_TASK: i32 = 1 << 20;
 /// Most unusable rows that are listed at once.
 const MAX_UNUSABLE: i64 = 100;
 
-const VERSIONS: [&str; 2] = ["
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_orders (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   state text NOT NULL DEFAULT 'ready' CHECK (state IN ('ready', 'taken', 'done')),
@@ -54,9 +55,11 @@ CREATE TABLE threadseal_orders (
   ended_at timestamptz
 ) WITH (fillfactor = 50);
 CREATE INDEX threadseal_orders_open ON threadseal_orders (id) WHERE state <> 'done';
-", "
+",
+    "
 ALTER TABLE threadseal_orders ADD COLUMN aside text;
-"];
+",
+];
 
 const TAKE: &str = "
 UPDATE threadseal_orders

@@ -35,7 +35,9 @@ impl Records {
             left.retain(|(id, line_1)| {
                 let named = [line_1.predecessor, line_1.parent].into_iter().flatten();
                 let is_kin = known.contains(&line_1.record)
-                    || named.map(|head| head.record).any(|record| known.contains(&record));
+                    || named
+                        .map(|head| head.record)
+                        .any(|record| known.contains(&record));
                 if is_kin {
                     known.insert(line_1.record);
                     kin.insert(id.clone());

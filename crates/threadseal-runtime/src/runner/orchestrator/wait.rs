@@ -184,7 +184,9 @@ impl Records {
         // Chains that lead nowhere have no end to wait for.
         let last = match self.registry.resolve(id) {
             Ok(last) => last,
-            Err(error) if error.kind() == ErrorKind::Refused => return Ok(Some(refused(id, &error))),
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                return Ok(Some(refused(id, &error)));
+            }
             Err(error) => return Err(error),
         };
         if !self.has_ended(&last) {

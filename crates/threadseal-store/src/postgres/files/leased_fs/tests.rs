@@ -232,7 +232,13 @@ fn a_zombie_that_wakes_after_a_takeover_writes_neither_bytes_nor_heads() {
     say(&mut zombie, "sealed").unwrap();
     let head = zombie.seal(1, Ext::default()).unwrap();
     say(&mut zombie, "not sealed").unwrap();
-    assert!(bench.orders.take("b", [9; 16], LONG, &[]).unwrap().is_none());
+    assert!(
+        bench
+            .orders
+            .take("b", [9; 16], LONG, &[])
+            .unwrap()
+            .is_none()
+    );
     first.renew(SHORT).unwrap();
     std::thread::sleep(2 * SHORT);
     let second = bench.take("b", LONG);
