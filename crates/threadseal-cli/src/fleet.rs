@@ -16,9 +16,9 @@ use clap::Args;
 #[cfg(not(all(feature = "agent", feature = "cloud")))]
 pub(crate) use absent::Fleet;
 #[cfg(all(feature = "agent", not(feature = "cloud")))]
-pub(crate) use absent::{Books, Cancelled};
+pub(crate) use absent::{Books, Cancelled, Given, OrderEnd};
 #[cfg(all(feature = "agent", feature = "cloud"))]
-pub(crate) use threadseal_runtime::fleet::{Books, Cancelled, Fleet};
+pub(crate) use threadseal_runtime::fleet::{Books, Cancelled, Fleet, Given, OrderEnd};
 
 /// Which database.
 #[derive(Debug, Args)]

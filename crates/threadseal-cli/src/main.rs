@@ -31,6 +31,8 @@ mod key_status;
 mod keyring;
 mod missing;
 mod options;
+#[cfg(feature = "agent")]
+mod orders;
 mod output;
 mod passphrase;
 mod policies;

@@ -147,6 +147,16 @@ pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 pub(crate) const MAX_TAKEOVERS: u64 = 64;
 /// Most unresolved calls of one thread that are listed in its record.
 pub(crate) const MAX_UNRESOLVED_CALLS: usize = 1024;
+/// How long an order may wait for a worker unless it says otherwise.
+pub const ORDER_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Longest time that an order may wait for a worker.
+pub const MAX_ORDER_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How far the clock of a worker may be behind that of an order's giver.
+pub(crate) const MAX_ORDER_LEAD: Duration = Duration::from_secs(5 * 60);
+/// How long a waiting command lets the worker write the row of an order whose record has ended.
+pub(crate) const RESULT_GRACE: Duration = Duration::from_secs(10);
+/// Most characters of a row's unverified claim that are shown.
+pub(crate) const MAX_CLAIM_CHARS: usize = 500;
 /// How long a worker's lease lasts unless it is renewed.
 pub const LEASE_TIME: Duration = Duration::from_secs(30);
 /// Shortest time for which an order may be held.

@@ -1,7 +1,7 @@
 //! [`Fleet`]: threads on many machines, in one PostgreSQL database.
 //!
 //! ```text
-//! order {directive, inputs, limits} ─► taken by a worker
+//! order, signed by its giver ─► taken by a worker, verified ─► else set aside, with the reason
 //!     ─► its threads: records, files, registry, budgets, heads
 //!        │               all in the database, all under the order's lease
 //!        ├─ worker gone: lease expires ─► the next one: children end,
@@ -12,20 +12,25 @@
 //! successor. A worker that loses its lease stops at once: all its later writes are refused, and
 //! its tools are stopped.
 //!
+//! Rows prove nothing: whoever can write the database can write them. Orders count by their
+//! signature, results by the record of the thread.
+//!
 //! Normative: `spec/runtime.md`, "Many machines".
 
 mod again;
 mod database;
 mod folders;
+mod giving;
 mod heads;
 mod held;
+mod signed_order;
 mod stop;
-mod task;
 mod verified;
 mod work;
 mod worker;
 pub use database::{Books, Fleet};
 pub use folders::{THREADS, transcript_of};
+pub use giving::{Given, OrderEnd};
 pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 #[cfg(test)]

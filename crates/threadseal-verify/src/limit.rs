@@ -153,6 +153,35 @@ impl Limits {
         }
     }
 
+    /// The lower one of each limit; one that only one side sets counts.
+    #[must_use]
+    pub fn at_most(&self, other: &Self) -> Self {
+        Self {
+            turns: least(self.turns, other.turns),
+            tokens: least(self.tokens, other.tokens),
+            spend: least(self.spend, other.spend),
+            spawns: least(self.spawns, other.spawns),
+            depth: least(self.depth, other.depth),
+            duration_seconds: least(self.duration_seconds, other.duration_seconds),
+        }
+    }
+
+    /// The names of the limits that are higher than those of `most`.
+    pub fn above(&self, most: &Self) -> Vec<&'static str> {
+        let higher = [
+            self.turns > most.turns && most.turns.is_some(),
+            self.tokens > most.tokens && most.tokens.is_some(),
+            self.spend > most.spend && most.spend.is_some(),
+            self.spawns > most.spawns && most.spawns.is_some(),
+            self.depth > most.depth && most.depth.is_some(),
+            self.duration_seconds > most.duration_seconds && most.duration_seconds.is_some(),
+        ];
+        let named = NAMES.into_iter().zip(higher);
+        named
+            .filter_map(|(name, higher)| higher.then_some(name))
+            .collect()
+    }
+
     fn under(&self, parent: &Self) -> Result<Self, Error> {
         let depth = match parent.depth {
             None => None,
@@ -160,14 +189,7 @@ impl Limits {
                 Error::refused("depth_exceeded: this thread may not start another thread")
             })?),
         };
-        Ok(Self {
-            turns: least(self.turns, parent.turns),
-            tokens: least(self.tokens, parent.tokens),
-            spend: least(self.spend, parent.spend),
-            spawns: least(self.spawns, parent.spawns),
-            depth: least(self.depth, depth),
-            duration_seconds: least(self.duration_seconds, parent.duration_seconds),
-        })
+        Ok(self.at_most(&Self { depth, ..*parent }))
     }
 
     /// The first limit that `cost` has hit at this point.

@@ -5,10 +5,6 @@ use crate::console::Fallible;
 use std::collections::HashSet;
 use std::process::Child;
 use std::time::Duration;
-use threadseal_runtime::item::ItemId;
-use threadseal_runtime::limit::Limits;
-use threadseal_runtime::runner::Order;
-use threadseal_runtime::toolbox::Cancel;
 use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::postgres::leases::Orders;
 use threadseal_store::postgres::{PostgresDatabase, cell};
@@ -62,7 +58,7 @@ pub(super) fn hunt(scene: &Scene, plan: Plan) -> Fallible<Tally> {
     let mut next_random = Duration::ZERO;
     loop {
         let now = clock.elapsed() - began;
-        let open = orders.open_orders()?;
+        let open = orders.open_orders(&[])?;
         let enough = tally.kills >= plan.kills && tally.kills_in_tools >= plan.kills_in_tools;
         if open == 0 && enough || now > plan.longest {
             tally.is_over = open == 0;
@@ -107,12 +103,7 @@ pub(super) fn hunt(scene: &Scene, plan: Plan) -> Fallible<Tally> {
 
 fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Fallible<()> {
     for _ in 0..count {
-        scene.fleet.put(&Order {
-            directive: ItemId::parse("fleet/root")?,
-            inputs: serde_json::Map::new(),
-            limits: Limits::default(),
-            cancel: Cancel::default(),
-        })?;
+        scene.order("fleet/root")?;
     }
     tally.orders += count;
     Ok(())

@@ -156,6 +156,25 @@ impl Scene {
         Ok(())
     }
 
+    /// Gives an order to run this directive.
+    pub(super) fn order(&self, directive: &str) -> Fallible<()> {
+        let given = self
+            .command(&[
+                "run",
+                directive,
+                "--detach",
+                "--allow-unsigned",
+                "--project",
+            ])
+            .arg(self.project())
+            .stdout(Stdio::null())
+            .status()?;
+        match given.success() {
+            true => Ok(()),
+            false => Err("threadseal run --detach failed".into()),
+        }
+    }
+
     /// A new worker.
     pub(super) fn worker(&self, name: &str) -> Fallible<Child> {
         let log = std::fs::OpenOptions::new()

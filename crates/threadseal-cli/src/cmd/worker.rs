@@ -4,6 +4,7 @@
 //! threadseal run demo/greet --database postgres://… --detach      queues an order
 //! threadseal worker --database postgres://…                       on any number of machines
 //! ```
+//! An order counts by its signature: by this home's own key, or by one named with --orders-from.
 //! No state of a thread is on this machine: if it is lost, another worker continues. All workers of
 //! a database have the same keys, and the same project.
 
@@ -14,10 +15,12 @@ use crate::fleet::DatabaseArgs;
 use crate::key_status;
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::verifying;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
 use threadseal_core::error::Error;
+use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::Worker;
 use threadseal_runtime::toolbox::Cancel;
@@ -33,6 +36,10 @@ pub(crate) struct WorkerArgs {
     /// Time that an order is held without a renewal, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = LEASE_TIME.as_secs_f64())]
     lease: f64,
+    /// Carry out orders of this key, which must be trusted: PEM file, 64 hex digits of the key or
+    /// of its id, did:key, or a name of the trust store; repeatable [default: this home's key]
+    #[arg(long, value_name = "KEY")]
+    orders_from: Vec<String>,
     /// Exit when no order is left
     #[arg(long)]
     until_idle: bool,
@@ -57,6 +64,8 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
         engine: &engine,
         name: name.unwrap_or_else(|| std::process::id().to_string()),
         lease,
+        orders_from: givers(args, key, context)?,
+        limits: args.engine.limits()?,
         may_seal: &may_seal,
         until_idle: args.until_idle,
         cancel,
@@ -64,12 +73,23 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
     let tally = worker.work(&mut |left| complain(&format!("{}", Clean(left))))?;
     if context.json {
         out.json(&json!({"schema": "threadseal.worker/1", "done": tally.done,
-                         "taken_over": tally.taken_over, "left": tally.left}));
+                         "taken_over": tally.taken_over, "left": tally.left,
+                         "set_aside": tally.set_aside}));
     } else if !context.quiet {
         complain(&format!(
-            "{} orders done, {} taken over, {} left to others",
-            tally.done, tally.taken_over, tally.left
+            "{} orders done, {} taken over, {} left to others, {} set aside",
+            tally.done, tally.taken_over, tally.left, tally.set_aside
         ));
     }
     Ok(Exit::Done)
+}
+
+/// The keys whose orders are carried out.
+fn givers(args: &WorkerArgs, own: &PublicKey, context: &Context) -> Result<Vec<KeyId>, Failure> {
+    let named = args.orders_from.iter();
+    let named = named.map(|key| Ok(verifying::public_key(key, context)?.key_id()));
+    match args.orders_from.is_empty() {
+        true => Ok(vec![own.key_id()]),
+        false => named.collect(),
+    }
 }

@@ -20,19 +20,20 @@ impl Fleet {
 }
 
 #[cfg(feature = "agent")]
-pub(crate) use with_engine::{Books, Cancelled};
+pub(crate) use with_engine::{Books, Cancelled, Given, OrderEnd};
 
 /// The calls of commands that run threads.
 #[cfg(feature = "agent")]
 mod with_engine {
     use super::{Error, Fleet, Host, Unbuilt, without_secrets};
+    use serde_json::Value;
     use std::sync::Arc;
     use std::time::Duration;
-    use threadseal_core::record::ThreadId;
+    use threadseal_core::record::{RecordId, ThreadId};
     use threadseal_runtime::budget::BudgetLedger;
-    use threadseal_runtime::history::Archive;
     use threadseal_runtime::project::Project;
     use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
+    use threadseal_runtime::runner::orchestrator::Records;
     use threadseal_runtime::runner::{
         Engine, GraphOrder, GraphResumption, Order, Recovered, ResumeMode, Resumption,
     };
@@ -47,9 +48,22 @@ mod with_engine {
         Asked(ThreadId),
     }
 
-    /// An order that workers have completed.
-    pub(crate) struct Standing {
-        pub(crate) result: Option<String>,
+    /// An order that was given.
+    pub(crate) struct Given {
+        pub(crate) order: i64,
+        pub(crate) record: RecordId,
+        pub(crate) lowered: Vec<&'static str>,
+    }
+
+    /// What became of an order.
+    #[expect(dead_code, reason = "there are no orders")]
+    pub(crate) enum OrderEnd {
+        Ended(Value),
+        Refused(ThreadId, String),
+        Nothing {
+            state: String,
+            claim: Option<String>,
+        },
     }
 
     impl Fleet {
@@ -85,21 +99,26 @@ mod with_engine {
             match *self {}
         }
 
-        pub(crate) fn put(&self, _: &Order) -> Result<i64, Error> {
+        pub(crate) fn put(&self, _: &Engine, _: &Order, _: Duration) -> Result<Given, Error> {
             match *self {}
         }
 
-        pub(crate) fn put_graph(&self, _: &GraphOrder) -> Result<i64, Error> {
-            match *self {}
-        }
-
-        pub(crate) fn wait(
+        pub(crate) fn put_graph(
             &self,
-            _: i64,
-            _: Option<Duration>,
+            _: &Engine,
+            _: &GraphOrder,
+            _: Duration,
+        ) -> Result<Given, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn outcome(
+            &self,
+            _: &Records,
+            _: &Given,
             _: &Cancel,
             _: &Host,
-        ) -> Result<Standing, Error> {
+        ) -> Result<OrderEnd, Error> {
             match *self {}
         }
 
@@ -109,14 +128,20 @@ mod with_engine {
 
         pub(crate) fn resume(
             &self,
+            _: &Engine,
             _: &Resumption,
             _: ResumeMode,
-            _: &Archive<'_>,
-        ) -> Result<i64, Error> {
+            _: Duration,
+        ) -> Result<Given, Error> {
             match *self {}
         }
 
-        pub(crate) fn resume_graph(&self, _: &Engine, _: &GraphResumption) -> Result<i64, Error> {
+        pub(crate) fn resume_graph(
+            &self,
+            _: &Engine,
+            _: &GraphResumption,
+            _: Duration,
+        ) -> Result<Given, Error> {
             match *self {}
         }
 

@@ -10,6 +10,7 @@ mod throwaway;
 
 mod bodies;
 mod logged;
+mod orders;
 mod pruned;
 mod rows;
 mod stopped;

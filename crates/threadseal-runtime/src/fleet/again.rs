@@ -1,8 +1,6 @@
-//! Continues threads of a database that ended, and ends those whose worker is gone.
+//! Ends threads of a database whose worker is gone.
 //!
 //! ```text
-//! resume    verify the chain here, write nothing ─► its order ready again, with a new task
-//!             ─► any worker
 //! recover   no live lease? something to recover, in a record that holds?
 //!             ─► order taken here, token + 1 ─► children ended, the thread ended
 //!             ─► order done, or, where others of it continue, ready again
@@ -13,11 +11,9 @@
 
 use super::Fleet;
 use super::database::is_final;
-use super::task::{GoOn, Task};
 use super::work::{is_live, while_held};
-use crate::history::Archive;
 use crate::registry::Thread;
-use crate::runner::{Engine, GraphResumption, Recovered, ResumeMode, Resumption, may_go_on_from};
+use crate::runner::{Engine, Recovered};
 use crate::toolbox::Cancel;
 use serde_json::json;
 use std::time::Duration;
@@ -27,57 +23,6 @@ use threadseal_store::postgres::leases::Taken;
 use threadseal_store::random;
 
 impl Fleet {
-    /// Gives the order to continue a thread that ended or was suspended; returns its number.
-    /// `archive` reads this database. A worker verifies all of it again, under the lock of the
-    /// record.
-    ///
-    /// # Errors
-    /// Kind `Refused` as [`Engine::resume`], and when the order is not done; nothing is changed
-    /// then.
-    pub fn resume(
-        &self,
-        wanted: &Resumption,
-        way: ResumeMode,
-        archive: &Archive<'_>,
-    ) -> Result<i64, Error> {
-        let last = may_go_on_from(archive, &wanted.thread)?;
-        self.give_anew(&last.clone(), |after| {
-            Task::GoOn(Box::new(GoOn {
-                wanted: wanted.clone(),
-                way,
-                last,
-                after,
-            }))
-        })
-    }
-
-    /// Gives the order to continue a run of a graph; returns its number.
-    ///
-    /// # Errors
-    /// Kind `Refused` as [`Engine::resume_graph`], and when the order is not done; nothing is
-    /// changed then.
-    pub fn resume_graph(&self, base: &Engine, wanted: &GraphResumption) -> Result<i64, Error> {
-        self.looking(base)?.check_resumable_graph(wanted)?;
-        self.give_anew(&wanted.run, |after| Task::WalkOn(wanted.clone(), after))
-    }
-
-    /// Makes the order of a thread ready again, with another task.
-    fn give_anew(&self, thread: &ThreadId, task: impl FnOnce(u64) -> Task) -> Result<i64, Error> {
-        let order = self.order_of(thread)?;
-        let standing = self.orders.get(order)?;
-        let standing =
-            standing.ok_or_else(|| Error::refused(format!("its order {order} does not exist")))?;
-        match self
-            .orders
-            .reopen(order, standing.token, &task(standing.token).to_text())?
-        {
-            true => Ok(order),
-            false => Err(Error::refused(format!(
-                "its order {order} is not done: a worker may still continue it"
-            ))),
-        }
-    }
-
     /// Ends a thread whose worker is gone, with its children, as the next worker does when it
     /// cannot continue the thread. Meanwhile its order is held as `worker`.
     ///

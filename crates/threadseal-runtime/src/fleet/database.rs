@@ -2,11 +2,10 @@
 
 use super::folders::{FOLDERS, THREADS, thread_of};
 use super::heads::Both;
-use super::task::Task;
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::project::{Project, ProjectId, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
-use crate::runner::{Engine, GraphOrder, Order, Services};
+use crate::runner::{Engine, Services};
 use crate::toolbox::Cancel;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,13 +94,17 @@ impl Fleet {
     /// # Errors
     /// Kind `Refused` when the database has no identity, `External` when the server fails.
     pub fn project(&self, folder: &Project) -> Result<Arc<Project>, Error> {
+        Ok(Arc::new(folder.in_database(self.project_id()?)))
+    }
+
+    /// The identity of the project whose threads are stored here.
+    pub(super) fn project_id(&self) -> Result<ProjectId, Error> {
         let id: String = self.database.read(|session| {
             let select = "SELECT coalesce((SELECT id FROM threadseal_project), '')";
             cell(&session.one(select, &[])?, 0)
         })?;
         let none = || Error::refused("threadseal_project does not contain a project id");
-        let id = ProjectId::parse(&id).ok_or_else(none)?;
-        Ok(Arc::new(folder.in_database(id)))
+        ProjectId::parse(&id).ok_or_else(none)
     }
 
     /// All threads.
@@ -148,22 +151,6 @@ impl Fleet {
     pub fn books(&self) -> Result<Books, Error> {
         let budgets = PostgresBudgets::open(&self.database, None)?;
         Ok((Arc::new(self.registry.clone()), Arc::new(budgets)))
-    }
-
-    /// Gives an order to the first worker that takes it; returns its number.
-    ///
-    /// # Errors
-    /// Kind `External` when the server fails.
-    pub fn put(&self, order: &Order) -> Result<i64, Error> {
-        self.orders.put(&Task::Run(order.clone()).to_text())
-    }
-
-    /// Gives the order to run a graph; returns its number.
-    ///
-    /// # Errors
-    /// As [`Fleet::put`].
-    pub fn put_graph(&self, order: &GraphOrder) -> Result<i64, Error> {
-        self.orders.put(&Task::GraphRun(order.clone()).to_text())
     }
 
     /// Waits until an order is done, at most `longest`; returns its state.

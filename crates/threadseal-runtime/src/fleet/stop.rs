@@ -81,7 +81,8 @@ impl Fleet {
         }
     }
 
-    fn standing(&self, order: i64) -> Result<Standing, Error> {
+    /// The state of an order's row.
+    pub(super) fn standing(&self, order: i64) -> Result<Standing, Error> {
         let none = || Error::refused(format!("there is no order {order}"));
         self.orders.get(order)?.ok_or_else(none)
     }

@@ -1,7 +1,8 @@
 //! Workers that lose their lease in the middle of a call, and the next worker's handling of it.
 
-use super::task::Task;
+use super::signed_order::SignedOrder;
 use super::*;
+use crate::bounds::ORDER_LIFETIME;
 use crate::config::models::Prices;
 use crate::model::{Chosen, ScriptModel};
 use crate::registry::{Registry, Thread};
@@ -14,7 +15,7 @@ use threadseal_store::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\
-<category>t</category><author>a</author><model tier=\"fast\"/><limits turns=\"9\" spend=\"1\"/>\
+<category>t</category><author>a</author><model tier=\"fast\"/><limits turns=\"9\" spend=\"1\" duration_seconds=\"400000\"/>\
 <permissions><execute><tool>t.effect</tool><tool>t.graph</tool></execute></permissions></metadata>\n</directive>\n```\n\nThe job.\n";
 
 const GRAPH: &str = "tool_type: graph\npermissions: [rye.execute.tool.t.effect]\nconfig:\n  start: a\n  nodes:\n    a: {type: return}\n";
@@ -99,12 +100,14 @@ fn outcomes_by(crash: impl Into<String>, script: &str, limits: Limits) -> Option
         limits,
         ..order("t/job")
     };
-    let order = fleet.put(&order).unwrap();
+    let order = fleet.put(&engine, &order, ORDER_LIFETIME).unwrap().order;
     let worker = Worker {
         fleet: &fleet,
         engine: &engine,
         name: "w".to_owned(),
         lease: Duration::from_secs(60),
+        orders_from: vec![scene.keys.native.public_key().key_id()],
+        limits: Limits::default(),
         may_seal: &|| Ok(()),
         until_idle: true,
         cancel: Cancel::default(),
@@ -342,6 +345,6 @@ fn an_order_that_is_none_is_refused() {
         "{\"resume\":{\"thread\":\"../x\",\"last\":\"t\",\"way\":\"resume\",\"message\":\"\"},\"after\":1}",
         "{\"resume\":{\"thread\":\"t\",\"last\":\"t\",\"way\":\"resume\",\"message\":\"\"}}",
     ] {
-        assert!(Task::parse(none, &Cancel::default()).is_err(), "{none}");
+        assert_eq!(SignedOrder::read(none), None, "{none}");
     }
 }

@@ -3,10 +3,13 @@
 use super::Fleet;
 use super::database::is_final;
 use super::folders::thread_of;
-use super::task::Task;
+use super::giving::OrderEnd;
+use super::signed_order::{Task, VerifiedOrder};
+use crate::limit::Limits;
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
-use crate::runner::{Engine, Ran, ResumeMode};
+use crate::runner::orchestrator::Records;
+use crate::runner::{Engine, GraphOrder, GraphResumption, Order, Resumption};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
@@ -51,116 +54,112 @@ pub(super) fn is_live(thread: &&Thread) -> bool {
     matches!(thread.status, Ok(Status::Created | Status::Running))
 }
 
+/// An order in the hands of its worker.
+pub(super) struct Held<'a> {
+    pub(super) order: &'a VerifiedOrder,
+    pub(super) lease: &'a Lease,
+    /// The worker's own limits.
+    pub(super) limits: &'a Limits,
+    pub(super) cancel: &'a Cancel,
+}
+
 impl Fleet {
-    /// Works on an order that is held, from its current state to its end; gives its result.
+    /// Works on an order that is held, from its current state to its end; gives its result. `tell`
+    /// receives a message about each thread that is left as it is.
     pub(super) fn work_on(
         &self,
         base: &Engine,
-        lease: &Lease,
-        task: &str,
-        cancel: &Cancel,
+        held: &Held<'_>,
+        tell: &mut dyn FnMut(&str),
     ) -> Result<Value, Error> {
-        let engine = self.engine(base, lease)?;
-        self.enter_lost(&engine, lease)?;
-        let threads = self.registry.of_order(lease.order())?;
-        let ends = Task::is_spent(task, lease);
-        let task = Task::parse(task, cancel);
-        // A run of a graph ends with its worker: its successor decides about its calls, and about
-        // limits.
-        let walks = task.as_ref().is_ok_and(Task::is_of_graph);
-        let of_others = |thread: &&Thread| thread.parent.is_some();
-        // Threads that others started end: the call that waited for them is gone.
-        for child in threads.iter().rev().filter(of_others).filter(is_live) {
-            self.go_on(&engine, child, lease, ends, cancel)?;
-        }
-        let roots: Vec<&Thread> = threads
-            .iter()
-            .filter(|thread| thread.parent.is_none())
-            .collect();
-        let mut result = None;
-        for root in roots.iter().copied().filter(is_live) {
-            let ended = match walks {
-                true => Self::end_run(&engine, root)?,
-                false => self.go_on(&engine, root, lease, ends, cancel)?,
-            };
-            result = ended.or(result);
-        }
-        if let Some(result) = result {
+        let engine = self.engine(base, held.lease)?;
+        let records = Records::from(&engine.services);
+        if let Some(result) = self.settle(&engine, &records, held, tell)? {
             return Ok(result);
         }
-        match &task {
-            Ok(Task::GoOn(task)) => {
-                let go_on = || match task.way {
-                    ResumeMode::Resume => engine.resume(&task.wanted),
-                    ResumeMode::HandOver => engine.handoff(&task.wanted),
-                };
-                return self.take_up(&task.wanted.thread, &task.last, ends, &go_on);
-            }
-            Ok(Task::WalkOn(wanted, _)) => {
-                let walk_on = || engine.resume_graph(wanted);
-                return self.take_up(&wanted.run, &wanted.run, ends, &walk_on);
-            }
-            _ => {}
-        }
-        let ended = roots.iter().rev().find_map(|root| root.result.as_deref());
-        match (ended.and_then(|text| serde_json::from_str(text).ok()), ends) {
-            (Some(ended), _) => Ok(ended),
-            (None, true) => Err(spent()),
-            // Nothing had begun, or it left no record.
-            (None, false) => match task? {
-                Task::GraphRun(order) => Ok(engine.run_graph(&order)?.to_json()),
-                Task::Run(order) => Ok(engine.run(&order)?.to_json()),
-                Task::GoOn(_) | Task::WalkOn(..) => Err(spent()),
-            },
+        let (number, record) = (held.lease.order(), held.order.record());
+        match self.result_of(&records, number, &record)? {
+            Some(OrderEnd::Ended(result)) => Ok(result),
+            Some(OrderEnd::Refused(_, why)) => Err(Error::refused(why)),
+            _ if held.order.is_spent(held.lease.token()) => Err(spent()),
+            _ => held.begin(&engine),
         }
     }
 
-    /// Ends the threads of an order whose rows are gone, and enters them again; otherwise the
-    /// order's work would begin anew.
-    fn enter_lost(&self, engine: &Engine, lease: &Lease) -> Result<(), Error> {
+    /// Continues or ends the threads that an earlier worker left. The result of the last root,
+    /// where one was left with a record.
+    fn settle(
+        &self,
+        engine: &Engine,
+        records: &Records,
+        held: &Held<'_>,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Option<Value>, Error> {
+        let lease = held.lease;
         // Under the first token nothing had begun.
         if lease.token() <= 1 {
-            return Ok(());
+            return Ok(None);
         }
+        let first = held.order.record();
+        let rows = self.registry.of_order(lease.order())?;
+        let lost = self.lost(lease)?;
+        if lost.is_empty() && !rows.iter().any(|row| is_live(&row)) {
+            return Ok(None);
+        }
+        let ids = rows.iter().map(|row| row.id.clone());
+        let kin = records.kin(&first, ids.chain(lost.iter().cloned()).collect())?;
+        for id in &lost {
+            match kin.contains(id) {
+                // Otherwise the order's work would begin anew.
+                true => drop(engine.recover(id)?),
+                false => tell(&left_alone(id)),
+            }
+        }
+        let rows = self.registry.of_order(lease.order())?;
+        let (mut roots, mut children) = (Vec::new(), Vec::new());
+        for row in rows.iter().filter(is_live) {
+            // A record that cannot be trusted is named by the attempt to continue it.
+            let is_kin = kin.contains(&row.id) || row.record == Some(first);
+            match (is_kin, row.parent.is_some()) {
+                (false, _) => tell(&left_alone(&row.id)),
+                (true, true) => children.push(row),
+                (true, false) => roots.push(row),
+            }
+        }
+        let ends = held.order.is_spent(lease.token());
+        // Threads that others started end: the call that waited for them is gone.
+        for child in children.into_iter().rev() {
+            Self::go_on(engine, records, child, held, ends)?;
+        }
+        let mut result = None;
+        for root in roots {
+            let ended = match held.order.line().task {
+                // A run of a graph ends with its worker: its successor decides about its calls,
+                // and about limits.
+                Task::Graph | Task::WalkOn(_) => Self::end_run(engine, records, root)?,
+                Task::Run | Task::GoOn(_) => Self::go_on(engine, records, root, held, ends)?,
+            };
+            result = ended.or(result);
+        }
+        Ok(result)
+    }
+
+    /// The threads with files of this order whose rows are gone.
+    fn lost(&self, lease: &Lease) -> Result<Vec<ThreadId>, Error> {
+        let mut lost = Vec::new();
         for path in files::of_order(&self.database, lease.order(), TRANSCRIPT_FILE)? {
             if let Some(id) = thread_of(&path)
                 && self.registry.get(&id)?.is_none()
             {
-                engine.recover(&id)?;
+                lost.push(id);
             }
         }
-        Ok(())
-    }
-
-    /// Continues `last`, at which the chain of `thread` ended, unless an earlier worker already
-    /// did.
-    fn take_up(
-        &self,
-        thread: &ThreadId,
-        last: &ThreadId,
-        ends: bool,
-        go_on: &dyn Fn() -> Result<Ran, Error>,
-    ) -> Result<Value, Error> {
-        let now = self.registry.resolve(thread)?;
-        if now.id != *last {
-            let result = now.result.as_deref();
-            let result = result.and_then(|text| serde_json::from_str(text).ok());
-            let lost = || {
-                json!({"success": false, "thread_id": now.id.as_str(),
-                       "error": "its worker was lost"})
-            };
-            return Ok(result.unwrap_or_else(lost));
-        }
-        if ends {
-            return Err(spent());
-        }
-        Ok(go_on()?.to_json())
+        Ok(lost)
     }
 
     /// Ends a run of a graph whose worker is gone; None where it had left no record.
-    fn end_run(engine: &Engine, run: &Thread) -> Result<Option<Value>, Error> {
-        let transcript = engine.services.project.thread(&run.id).transcript();
-        let has_record = engine.services.host.fs.metadata(&transcript).is_ok();
+    fn end_run(engine: &Engine, records: &Records, run: &Thread) -> Result<Option<Value>, Error> {
+        let has_record = records.has_record(&run.id);
         let recovered = engine.recover(&run.id)?;
         Ok(has_record.then(|| {
             json!({"success": false, "thread_id": run.id.as_str(), "status": recovered.status.as_str(),
@@ -171,19 +170,17 @@ impl Fleet {
 
     /// Continues a thread, or ends it where that cannot be; None where it had left no record.
     fn go_on(
-        &self,
         engine: &Engine,
+        records: &Records,
         root: &Thread,
-        lease: &Lease,
+        held: &Held<'_>,
         ends: bool,
-        cancel: &Cancel,
     ) -> Result<Option<Value>, Error> {
-        let transcript = engine.services.project.thread(&root.id).transcript();
-        let has_record = engine.services.host.fs.metadata(&transcript).is_ok();
+        let has_record = records.has_record(&root.id);
         if has_record {
-            match engine.take_over(&root.id, ends, cancel) {
+            match engine.take_over(&root.id, ends, held.cancel) {
                 Ok(ran) => return Ok(Some(ran.to_json())),
-                Err(error) if is_final(&error) => lease.check()?,
+                Err(error) if is_final(&error) => held.lease.check()?,
                 Err(error) => return Err(error),
             }
         }
@@ -193,6 +190,63 @@ impl Fleet {
                    "status": recovered.status.as_str(), "error": "its worker was lost"})
         }))
     }
+}
+
+impl Held<'_> {
+    /// Begins what is ordered: nothing of it began before.
+    fn begin(&self, engine: &Engine) -> Result<Value, Error> {
+        self.order.may_begin(engine.services.host.clock.now()?)?;
+        let (line, fixed) = (self.order.line(), self.order.fixed(self.limits));
+        let (inputs, limits) = (line.inputs.clone(), Limits::default());
+        let cancel = self.cancel.clone();
+        let ran = match &line.task {
+            Task::Run => {
+                let directive = line.item.clone();
+                let order = Order {
+                    directive,
+                    inputs,
+                    limits,
+                    cancel,
+                };
+                engine.run_fixed(&order, &fixed)
+            }
+            Task::Graph => {
+                let graph = line.item.clone();
+                let order = GraphOrder {
+                    graph,
+                    inputs,
+                    limits,
+                    cancel,
+                };
+                engine.run_graph_fixed(&order, &fixed)
+            }
+            Task::GoOn(task) => {
+                let wanted = Resumption {
+                    thread: task.thread.clone(),
+                    message: task.message.clone(),
+                    limits,
+                    cancel,
+                };
+                engine.resume_fixed(&wanted, task.way, &fixed)
+            }
+            Task::WalkOn(task) => {
+                let wanted = GraphResumption {
+                    run: task.from.last.clone(),
+                    unresolved: task.unresolved,
+                    limits,
+                    cancel,
+                };
+                engine.resume_graph_fixed(&wanted, &fixed)
+            }
+        };
+        Ok(ran?.to_json())
+    }
+}
+
+fn left_alone(id: &ThreadId) -> String {
+    format!(
+        "{id} lies among the threads of the order, is none of them by its record, and is left as it is"
+    )
 }
 
 fn spent() -> Error {

@@ -1,16 +1,26 @@
 //! [`Worker`]: takes orders and runs them, one after the other.
+//!
+//! ```text
+//! row ─► taken ─► line read, its signature, key, database, row and token checked ─► worked on
+//!          │        └─ no: set aside, told, the next one
+//!          └─ a row that cannot be taken: set aside, told
+//! ```
+//! No row ends a worker: only the server, the disk or its own key does.
 
 use super::Fleet;
 use super::database::{HINT_WAIT, is_final};
-use super::task::Task;
-use super::work::while_held;
+use super::signed_order::{OrderGrounds, SignedOrder, VerifiedOrder};
+use super::work::{Held, while_held};
 use crate::bounds::MIN_LEASE_TIME;
+use crate::limit::Limits;
+use crate::project::ProjectId;
 use crate::runner::Engine;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal_core::error::Error;
-use threadseal_store::postgres::leases::Taken;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::KeyId;
+use threadseal_store::postgres::leases::{Lease, Taken};
 use threadseal_store::random;
 
 /// A process that takes orders.
@@ -23,6 +33,10 @@ pub struct Worker<'a> {
     pub name: String,
     /// How long an order is held without being renewed.
     pub lease: Duration,
+    /// The keys whose orders it carries out; each must be trusted, too.
+    pub orders_from: Vec<KeyId>,
+    /// No thread that it begins has a higher limit.
+    pub limits: Limits,
     /// Asked before each order: may its key still seal?
     pub may_seal: &'a dyn Fn() -> Result<(), Error>,
     /// Ends when no order is left, including those of other workers.
@@ -40,11 +54,20 @@ pub struct Tally {
     pub taken_over: u64,
     /// Orders that it lost, or gave back.
     pub left: u64,
+    /// Rows that are no order for it, or whose order cannot be carried out.
+    pub set_aside: u64,
+}
+
+/// How an order left a worker.
+enum Ended {
+    Done,
+    SetAside(Error),
+    Left(Error),
 }
 
 impl Worker<'_> {
     /// Works until it is cancelled, or until nothing is left. `tell` receives a message about each
-    /// order that was left.
+    /// order that was left or set aside, by its number.
     ///
     /// # Errors
     /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be
@@ -57,22 +80,36 @@ impl Worker<'_> {
             )));
         }
         let holder = random::array(&*self.engine.services.host.random)?;
+        let database = self.fleet.project_id()?;
         let mut tally = Tally::default();
+        // Rows that cannot even be set aside.
+        let mut except: Vec<i64> = Vec::new();
         while !self.cancel.is_set() {
             (self.may_seal)()?;
             let hints = self.fleet.database.hints()?;
-            if let Some(taken) = self.fleet.orders.take(&self.name, holder, self.lease)? {
+            let orders = &self.fleet.orders;
+            if let Some(taken) = orders.take(&self.name, holder, self.lease, &except)? {
                 tally.taken_over += u64::from(taken.lease.token() > 1);
-                match self.attend(&taken) {
-                    Ok(()) => tally.done += 1,
-                    Err(why) => {
+                let number = taken.lease.order();
+                let mut of_order = |what: &str| tell(&format!("order {number}: {what}"));
+                match self.attend(&taken, database, &mut of_order)? {
+                    Ended::Done => tally.done += 1,
+                    Ended::Left(why) => {
                         tally.left += 1;
-                        tell(&format!("order {}: {why}", taken.lease.order()));
+                        of_order(&why.to_string());
+                    }
+                    Ended::SetAside(why) => {
+                        tally.set_aside += 1;
+                        of_order(&format!("set aside: {why}"));
+                        if !Self::set_aside(&taken.lease, &why)? {
+                            except.push(number);
+                        }
                     }
                 }
                 continue;
             }
-            if self.until_idle && self.fleet.orders.open_orders()? == 0 {
+            tally.set_aside += self.put_aside(&mut except, tell)?;
+            if self.until_idle && orders.open_orders(&except)? == 0 {
                 break;
             }
             self.fleet.database.wait(hints, HINT_WAIT.min(self.lease));
@@ -81,29 +118,94 @@ impl Worker<'_> {
     }
 
     /// Works on one order while another thread renews its lease.
-    fn attend(&self, taken: &Taken) -> Result<(), Error> {
+    fn attend(
+        &self,
+        taken: &Taken,
+        database: ProjectId,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Ended, Error> {
         let (lease, cancel) = (&taken.lease, Cancel::default());
+        let order = match self.verified(taken, database) {
+            Ok(order) => order,
+            Err(error) if is_final(&error) => return Ok(Ended::SetAside(error)),
+            Err(error) => return Err(error),
+        };
+        let held = Held {
+            order: &order,
+            lease,
+            limits: &self.limits,
+            cancel: &cancel,
+        };
         let result = while_held(lease, self.lease, &self.cancel, &cancel, || {
-            self.fleet.work_on(self.engine, lease, &taken.task, &cancel)
+            self.fleet.work_on(self.engine, &held, tell)
         });
-        Self::conclude(taken, result)
+        Ok(Self::conclude(&held, result))
+    }
+
+    /// The order of a row, if it is one for this worker.
+    fn verified(&self, taken: &Taken, database: ProjectId) -> Result<VerifiedOrder, Error> {
+        let services = &self.engine.services;
+        let line = SignedOrder::read(&taken.task);
+        let line = line.ok_or_else(|| {
+            Error::refused("it is not signed, or was changed; hint: give it again")
+        })?;
+        line.verify(&OrderGrounds {
+            keys: &self.orders_from,
+            trust: &services.trust,
+            now: services.host.clock.now()?,
+            database,
+            row: taken.lease.order(),
+            token: taken.lease.token(),
+        })
     }
 
     /// Writes the result of an order, or leaves the order to the next worker.
-    fn conclude(taken: &Taken, result: Result<Value, Error>) -> Result<(), Error> {
-        let lease = &taken.lease;
-        match result {
-            Ok(result) => lease.finish(&result.to_string()),
-            Err(error) => {
-                lease.check()?;
-                if is_final(&error) || Task::is_spent(&taken.task, lease) {
-                    let result = json!({"success": false, "error": error.to_string()});
-                    lease.finish(&result.to_string())?;
-                } else {
-                    lease.give_up()?;
+    fn conclude(held: &Held<'_>, result: Result<Value, Error>) -> Ended {
+        let lease = held.lease;
+        let written = match result {
+            Ok(result) => match lease.finish(&result.to_string()) {
+                Ok(()) => return Ended::Done,
+                Err(error) => error,
+            },
+            Err(error) => match lease.check() {
+                Err(lost) => lost,
+                Ok(()) if is_final(&error) || held.order.is_spent(lease.token()) => {
+                    return Ended::SetAside(error);
                 }
-                Err(error)
-            }
+                Ok(()) => lease.give_up().err().unwrap_or(error),
+            },
+        };
+        Ended::Left(written)
+    }
+
+    /// Sets a taken order aside. False where its row refuses that.
+    fn set_aside(lease: &Lease, why: &Error) -> Result<bool, Error> {
+        let why = why.to_string();
+        match lease.set_aside(&why, &failure(&why)) {
+            Ok(()) => Ok(true),
+            // Another process holds it by now, and sees the same.
+            Err(error) if error.kind() == ErrorKind::Superseded => Ok(true),
+            // Is it the row, or the server?
+            Err(_) => lease.check().map(|()| false),
         }
     }
+
+    /// Sets the rows aside that no worker takes; those that refuse it are entered in `except`. Their
+    /// number.
+    fn put_aside(&self, except: &mut Vec<i64>, tell: &mut dyn FnMut(&str)) -> Result<u64, Error> {
+        let orders = &self.fleet.orders;
+        let unusable = orders.unusable(except)?;
+        for (number, why) in &unusable {
+            tell(&format!("order {number}: set aside: {why}"));
+            if orders.set_aside(*number, why, &failure(why)).is_err() {
+                except.push(*number);
+            }
+        }
+        Ok(unusable.len() as u64)
+    }
+}
+
+/// The result of an order that was set aside.
+fn failure(why: &str) -> String {
+    json!({"success": false, "error": why}).to_string()
 }

@@ -531,7 +531,7 @@ mod tests {
         orders.put("{}").unwrap();
         let take = || {
             orders
-                .take("w", [1; 16], Duration::from_secs(60))
+                .take("w", [1; 16], Duration::from_secs(60), &[])
                 .unwrap()
                 .unwrap()
         };

@@ -5,10 +5,10 @@ use super::graph_run::{self, GraphRun, GraphStart, ShownGraph};
 use super::handoff;
 use super::lifecycle::{Origin, Prepared};
 use super::orchestrator::Operation;
-use super::order::{GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption};
+use super::order::{Fixed, GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption};
 use super::parent::{Inherited, ParentThread};
 use super::recover::{self, Recovered};
-use super::resume;
+use super::resume::{self, Resumable};
 use super::rye_thread::{self, Adoption};
 use super::services::Services;
 use super::starter::{BegunThread, Starter, ThreadStarter};
@@ -16,10 +16,14 @@ use super::stop::{self, Killed};
 use super::takeover;
 use super::thread::{Thread, ThreadRun, ThreadStart};
 use crate::cancel::Cancel;
-use crate::item::ItemId;
+use crate::directive::Directive;
+use crate::graph::Graph;
+use crate::item::{ItemId, ItemKind};
+use crate::limit::Limits;
 use crate::signed_file::Put;
 use crate::status::Status;
 use serde_json::{Map, Value};
+use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
@@ -45,6 +49,75 @@ impl Engine {
     /// could not be written to its end.
     pub fn run(&self, order: &Order) -> Result<Ran, Error> {
         STARTER.run(&self.services, order)
+    }
+
+    /// As [`Engine::run`], under an order of a database.
+    ///
+    /// # Errors
+    /// As [`Engine::run`], and kind `Refused` when the directive is another file than the order
+    /// names, or the order was carried out before.
+    pub(crate) fn run_fixed(&self, order: &Order, fixed: &Fixed) -> Result<Ran, Error> {
+        let mut prepared = Prepared::<ThreadRun>::new(&self.services, STARTER, order, None)?;
+        fixed.bind(&mut prepared.plan)?;
+        let start = ThreadStart::afresh(&prepared.plan);
+        handoff::run(prepared.start(Origin::fixed(fixed), start)?)
+    }
+
+    /// As [`Engine::resume`] or [`Engine::handoff`], under an order of a database.
+    ///
+    /// # Errors
+    /// As these, and as [`Engine::run_fixed`]; kind `Refused` when the record has another end than
+    /// the order names.
+    pub(crate) fn resume_fixed(
+        &self,
+        wanted: &Resumption,
+        way: ResumeMode,
+        fixed: &Fixed,
+    ) -> Result<Ran, Error> {
+        resume::resume(&self.services, STARTER, wanted, way, Some(fixed))
+    }
+
+    /// As [`Engine::run_graph`], under an order of a database.
+    ///
+    /// # Errors
+    /// As [`Engine::run_graph`] and [`Engine::run_fixed`].
+    pub(crate) fn run_graph_fixed(&self, order: &GraphOrder, fixed: &Fixed) -> Result<Ran, Error> {
+        let mut prepared = Prepared::<GraphRun>::new(&self.services, STARTER, order, None)?;
+        fixed.bind(&mut prepared.plan)?;
+        let origin = Origin::fixed(fixed);
+        prepared.start(origin, GraphStart::default())?.run()
+    }
+
+    /// As [`Engine::resume_graph`], under an order of a database.
+    ///
+    /// # Errors
+    /// As [`Engine::resume_graph`] and [`Engine::resume_fixed`].
+    pub(crate) fn resume_graph_fixed(
+        &self,
+        wanted: &GraphResumption,
+        fixed: &Fixed,
+    ) -> Result<Ran, Error> {
+        graph_run::resume::resume(&self.services, STARTER, wanted, Some(fixed))
+    }
+
+    /// The file of a directive or a graph that may be used, and the limits that it has without an
+    /// order's.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` when it may not be used.
+    pub(crate) fn declared(&self, kind: ItemKind, id: &ItemId) -> Result<(Digest, Limits), Error> {
+        let services = &self.services;
+        let item = services.finder.load(kind, id, &services.grounds()?)?;
+        let own = match kind {
+            ItemKind::Graph => Graph::parse(item.path(), item.text())?.limits,
+            _ => {
+                let directive = Directive::parse(item.path(), item.text())?;
+                directive.check_id(id)?;
+                directive.limits
+            }
+        };
+        let layers = [&services.config.resilience.limits, &own];
+        Ok((item.sha256(), Limits::resolve(&layers, None)?))
     }
 
     /// Continues a thread that ended or was suspended, in a new one with the whole conversation.
@@ -109,14 +182,17 @@ impl Engine {
     /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
     /// then. Otherwise as [`Engine::run_graph`].
     pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
-        graph_run::resume::resume(&self.services, STARTER, wanted)
+        graph_run::resume::resume(&self.services, STARTER, wanted, None)
     }
 
-    /// Would [`Engine::resume_graph`] continue? Takes no lock and writes nothing.
+    /// Would [`Engine::resume_graph`] continue, and from where? Takes no lock and writes nothing.
     ///
     /// # Errors
     /// As [`Engine::resume_graph`].
-    pub(crate) fn check_resumable_graph(&self, wanted: &GraphResumption) -> Result<(), Error> {
+    pub(crate) fn check_resumable_graph(
+        &self,
+        wanted: &GraphResumption,
+    ) -> Result<Resumable, Error> {
         graph_run::resume::check(&self.services, STARTER, wanted)
     }
 
@@ -251,7 +327,7 @@ impl ThreadStarter for Threads {
         wanted: &Resumption,
         way: ResumeMode,
     ) -> Result<Ran, Error> {
-        resume::resume(services, STARTER, wanted, way)
+        resume::resume(services, STARTER, wanted, way, None)
     }
 }
 

@@ -119,6 +119,7 @@ fn successor(thread: &mut Thread, linked: &mut bool) -> Result<Thread, Error> {
     };
     let origin = Origin {
         parent: None,
+        record: None,
         notes: given.notes,
         predecessor: Some(Box::new(Live {
             turns: given.turns,

@@ -15,7 +15,7 @@
 use super::accounts::{note_end, set_aside};
 use super::derived_files::{DerivedFiles, FOLDER_MODE, new_entry, write_capabilities};
 use super::helpers::Helpers;
-use super::order::Ran;
+use super::order::{Fixed, Ran};
 use super::parent::{Inherited, ParentThread};
 use super::plan::Plan;
 use super::services::Services;
@@ -132,6 +132,8 @@ pub(super) trait Runnable: Sized {
 pub(super) struct Origin<'p> {
     pub(super) parent: Option<ParentThread<'p>>,
     pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
+    /// Its record, where an order of a database fixes it.
+    pub(super) record: Option<RecordId>,
     /// The first events of its record.
     pub(super) notes: Vec<(&'static str, Value)>,
 }
@@ -140,6 +142,14 @@ impl<'p> Origin<'p> {
     pub(super) fn under(parent: ParentThread<'p>) -> Self {
         Self {
             parent: Some(parent),
+            ..Self::default()
+        }
+    }
+
+    /// A thread that an order of a database begins.
+    pub(super) fn fixed(fixed: &Fixed) -> Self {
+        Self {
+            record: Some(fixed.record),
             ..Self::default()
         }
     }
@@ -216,7 +226,10 @@ impl<R: Runnable> Prepared<R> {
     pub(super) fn start(self, origin: Origin<'_>, start: R::Start) -> Result<Lifecycle<R>, Error> {
         let services = self.services.clone();
         let project = services.own_project()?.to_string();
-        let record = services.host.new_record()?;
+        let record = match origin.record {
+            Some(record) => unused(&services, record)?,
+            None => services.host.new_record()?,
+        };
         let created_at = services.host.clock.now()?;
         if let Some(predecessor) = &origin.predecessor {
             predecessor.enroll(&services, created_at)?;
@@ -415,6 +428,16 @@ impl<R: Runnable> Lifecycle<R> {
         note_end(&self.services, &ran)?;
         self.run.write_last_files(&mut ran)?;
         Ok(ran)
+    }
+}
+
+/// The record of an order, if it was never sealed: each order runs once.
+fn unused(services: &Services, record: RecordId) -> Result<RecordId, Error> {
+    match services.host.heads.fetch(&record)? {
+        None => Ok(record),
+        Some(_) => Err(Error::refused(format!(
+            "the order was carried out before, in record {record}"
+        ))),
     }
 }
 

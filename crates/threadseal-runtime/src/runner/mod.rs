@@ -74,9 +74,10 @@ mod thread_plan;
 
 pub use engine::Engine;
 pub use graph_run::ShownGraph;
+pub(crate) use order::Fixed;
 pub use order::{GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption, Unresolved};
 pub use recover::Recovered;
-pub use resume::may_go_on_from;
+pub(crate) use resume::{Resumable, may_go_on_from};
 pub use rye_thread::Adoption;
 pub use services::{Progress, Services, Watch};
 pub(crate) use stop::KILLED;

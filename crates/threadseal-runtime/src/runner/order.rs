@@ -1,11 +1,14 @@
 //! Orders to run and to continue threads and graphs, and [`Ran`], the result.
 
+use super::plan::Plan;
 use crate::item::ItemId;
 use crate::limit::{Cost, Limits};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value};
-use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
 
 /// A thread to run.
 #[derive(Debug, Clone)]
@@ -111,6 +114,50 @@ impl Unresolved {
         [Self::Refuse, Self::Skip, Self::Fail]
             .into_iter()
             .find(|decided| decided.as_str() == word)
+    }
+}
+
+/// What a verified order of a database fixes of the thread that begins under it.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed {
+    /// The record of the thread.
+    pub(crate) record: RecordId,
+    /// The file of its directive or graph.
+    pub(crate) item_sha256: Digest,
+    /// No limit of the thread is higher; where one of these is lower, it counts.
+    pub(crate) limits: Limits,
+    /// The seal with which the record ends that it continues.
+    pub(crate) head: Option<Head>,
+}
+
+impl Fixed {
+    /// Is `head` the seal from which the order continues?
+    ///
+    /// # Errors
+    /// Kind `Refused` when the order names another one.
+    pub(super) fn continues(&self, head: &Head) -> Result<(), Error> {
+        match self.head.as_ref() == Some(head) {
+            true => Ok(()),
+            false => Err(Error::refused(
+                "the order names another seal than the one with which the record ends; hint: give it again",
+            )),
+        }
+    }
+
+    /// Binds the thread to the file and the limits of the order.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the file here is another one.
+    pub(super) fn bind<S>(&self, plan: &mut Plan<S>) -> Result<(), Error> {
+        if plan.sha256 != self.item_sha256 {
+            let text = format!(
+                "the file of {} here is another one than the order names",
+                plan.item
+            );
+            return Err(Error::refused(text));
+        }
+        plan.limits = plan.limits.at_most(&self.limits);
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use super::continuation::{Given, given_inputs, with_unresolved};
 use super::handoff;
 use super::held_record;
 use super::lifecycle::{Origin, Prepared};
-use super::order::{Order, Ran, ResumeMode, Resumption};
+use super::order::{Fixed, Order, Ran, ResumeMode, Resumption};
 use super::parent::Inherited;
 use super::recap;
 use super::rye_thread;
@@ -30,24 +30,40 @@ use crate::history::{Archive, VerifiedChain, VerifiedThread};
 use crate::item::ItemId;
 use serde_json::{Value, json};
 use threadseal_core::error::Error;
-use threadseal_core::record::ThreadId;
+use threadseal_core::record::{Head, ThreadId};
 use threadseal_formats::transcript::Link;
 use threadseal_store::recorder::Recorder;
+
+/// A thread or a run that may be continued, by its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resumable {
+    /// The thread at which the chain ends.
+    pub(crate) last: ThreadId,
+    /// The seal with which its record ends.
+    pub(crate) head: Head,
+    /// Its directive or graph.
+    pub(crate) item: ItemId,
+}
 
 /// The thread at which the chain of `thread` ends, if records and registry permit
 /// `Engine::resume` to continue it. Takes no lock and writes nothing.
 ///
 /// # Errors
 /// As `Engine::resume`.
-pub fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<ThreadId, Error> {
+pub(crate) fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<Resumable, Error> {
     let last = resumable(archive.registry, thread)?.id;
     if archive.is_original(&last)? {
         let text =
             format!("{last} is a thread of Rye: it can only be continued where its files are");
         return Err(Error::refused(text));
     }
-    leads_on(&archive.chain(&last)?, thread)?;
-    Ok(last)
+    let chain = archive.chain(&last)?;
+    leads_on(&chain, thread)?;
+    Ok(Resumable {
+        head: chain.last().record().head(),
+        item: directive_of(&chain)?,
+        last,
+    })
 }
 
 /// May the last of these threads be continued, and does `thread` lead to it?
@@ -62,7 +78,8 @@ fn leads_on(chain: &VerifiedChain, thread: &ThreadId) -> Result<(), Error> {
     }
 }
 
-/// Continues a thread that ended or was suspended.
+/// Continues a thread that ended or was suspended; under an order of a database only as that fixes
+/// it.
 ///
 /// # Errors
 /// As `Engine::resume`.
@@ -71,9 +88,10 @@ pub(super) fn resume(
     starter: Starter,
     wanted: &Resumption,
     way: ResumeMode,
+    fixed: Option<&Fixed>,
 ) -> Result<Ran, Error> {
     let last = resumable(&*services.registry, &wanted.thread)?;
-    if services.archive().is_original(&last.id)? {
+    if fixed.is_none() && services.archive().is_original(&last.id)? {
         return rye_thread::resume(services, starter, wanted, &last.id);
     }
     let recorder = held_record::hold(services, &last.id)?;
@@ -85,6 +103,9 @@ pub(super) fn resume(
         )));
     }
     leads_on(&chain, &wanted.thread)?;
+    if let Some(fixed) = fixed {
+        fixed.continues(&chain.last().record().head())?;
+    }
     let services = services.for_successor(chain.last().record().manifest());
     let order = order_of(&services, &chain, wanted)?;
     let inherited = Inherited::of_chain(&chain);
@@ -96,6 +117,9 @@ pub(super) fn resume(
     };
     let mut prepared = Prepared::<ThreadRun>::new(&services, starter, &order, inherited.as_ref())?;
     let plan = &mut prepared.plan;
+    if let Some(fixed) = fixed {
+        fixed.bind(plan)?;
+    }
     let id = chain.last().record().id().clone();
     let message = match &summary {
         Some(summary) => summary.before(&wanted.message),
@@ -122,6 +146,7 @@ pub(super) fn resume(
     let origin = Origin {
         parent: None,
         predecessor: Some(Box::new(ended(chain, recorder, link, members)?)),
+        record: fixed.map(|fixed| fixed.record),
         notes: given.notes,
     };
     let start = ThreadStart {
@@ -138,16 +163,20 @@ fn order_of(
     chain: &VerifiedChain,
     wanted: &Resumption,
 ) -> Result<Order, Error> {
-    let manifest = chain.last().record().manifest();
-    let directive = manifest.and_then(|manifest| manifest.directive.clone());
-    let directive = directive.ok_or_else(|| Error::refused("the record names no directive"))?;
-    let directive = ItemId::parse(&directive)?;
+    let directive = directive_of(chain)?;
     Ok(Order {
         inputs: given_inputs(services, &directive, chain.last().inputs()?)?,
         directive,
         limits: wanted.limits,
         cancel: wanted.cancel.clone(),
     })
+}
+
+/// The directive of the last thread of a chain.
+fn directive_of(chain: &VerifiedChain) -> Result<ItemId, Error> {
+    let manifest = chain.last().record().manifest();
+    let directive = manifest.and_then(|manifest| manifest.directive.as_deref());
+    ItemId::parse(directive.ok_or_else(|| Error::refused("the record names no directive"))?)
 }
 
 /// The last thread of a chain as a predecessor.

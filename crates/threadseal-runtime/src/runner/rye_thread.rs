@@ -234,6 +234,7 @@ impl Original {
         let record = self.chain.last().record();
         let origin = Origin {
             parent: None,
+            record: None,
             notes: given.notes,
             predecessor: Some(Box::new(Foreign {
                 id: record.id().clone(),

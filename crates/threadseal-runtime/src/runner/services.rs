@@ -91,7 +91,7 @@ impl Services {
         })
     }
 
-    pub(super) fn archive(&self) -> Archive<'_> {
+    pub(crate) fn archive(&self) -> Archive<'_> {
         Archive {
             host: &self.host,
             project: &self.project,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker,
-//!                     expires_at
+//!                     expires_at, aside
 //!
 //! put ─► ready ── take: token + 1, holder, expiry ─► taken ── finish ─► done
 //!          ▲                                          │ │
@@ -11,11 +11,15 @@
 //!
 //! withdraw   ready, or expired ─► done, where nothing of it began
 //! wrest      held by any worker ─► taken by another one, token + 1
+//! set aside  a row that makes no sense ─► done, `aside` gives the reason
 //! ```
 //! Each write under a lease checks it in the same statement or transaction. Token and holder must
 //! be those of the row. The lease must not have expired by the clock of the database. The check
 //! holds the row in share mode until the commit. A takeover of an order needs the row exclusively.
 //! So no write of an earlier holder is committed after it. A worker's own clock decides nothing.
+//!
+//! Whoever can write the table can write any row. So no text of a row is read before its size is
+//! known, and a row that cannot be taken stops no worker: it is listed as unusable and set aside.
 //!
 //! A token never falls: each seal of the records written under it contains it. A record refuses a
 //! lower token (`fence_backwards`), whatever is written into the row.
@@ -25,7 +29,19 @@ use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::Row;
 
-const VERSIONS: [&str; 1] = ["
+/// Longest task in bytes: a longer one is not read.
+pub const MAX_TASK_BYTES: usize = 1 << 20;
+/// Longest result of an order that is read, in bytes.
+const MAX_RESULT_BYTES: i32 = 64 << 10;
+/// From this token on an order is not taken: the next one would not fit.
+const MAX_TOKEN: i64 = i64::MAX - 1;
+/// [`MAX_TASK_BYTES`] as the server counts.
+const MAX_TASK: i32 = 1 << 20;
+/// Most unusable rows that are listed at once.
+const MAX_UNUSABLE: i64 = 100;
+
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_orders (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   state text NOT NULL DEFAULT 'ready' CHECK (state IN ('ready', 'taken', 'done')),
@@ -39,7 +55,11 @@ CREATE TABLE threadseal_orders (
   ended_at timestamptz
 ) WITH (fillfactor = 50);
 CREATE INDEX threadseal_orders_open ON threadseal_orders (id) WHERE state <> 'done';
-"];
+",
+    "
+ALTER TABLE threadseal_orders ADD COLUMN aside text;
+",
+];
 
 const TAKE: &str = "
 UPDATE threadseal_orders
@@ -47,22 +67,41 @@ SET state = 'taken', token = token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
 WHERE id = (
   SELECT id FROM threadseal_orders
-  WHERE state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp())
+  WHERE (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
+    AND aside IS NULL AND token < $4 AND octet_length(task) <= $5 AND id <> ALL($6)
   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, token, task";
 
+/// The open rows that [`TAKE`] never takes, with what is wrong with each.
+const UNUSABLE: &str = "
+SELECT id, CASE
+  WHEN token IS NULL OR token >= $1 THEN 'its token cannot rise'
+  WHEN task IS NULL THEN 'it has no task'
+  WHEN octet_length(task) > $2 THEN 'its task is longer than ' || $2::int || ' bytes'
+  ELSE 'its state is none' END
+FROM threadseal_orders
+WHERE state <> 'done' AND aside IS NULL AND id <> ALL($3)
+  AND NOT coalesce(state IN ('ready', 'taken') AND token < $1 AND octet_length(task) <= $2, false)
+ORDER BY id LIMIT $4";
+
+const SET_ASIDE: &str = "
+UPDATE threadseal_orders
+SET state = 'done', aside = $2, result = $3, expires_at = NULL, ended_at = clock_timestamp()
+WHERE id = $1 AND state IS DISTINCT FROM 'done' RETURNING 1";
+
 const SEIZE: &str = "
 WITH before AS (
-  SELECT id, state, result FROM threadseal_orders
-  WHERE id = $4 AND ($5 OR state <> 'taken' OR expires_at <= clock_timestamp()) FOR UPDATE)
+  SELECT id, state, left(result, $6) AS result FROM threadseal_orders
+  WHERE id = $4 AND token < $7 AND ($5 OR state <> 'taken' OR expires_at <= clock_timestamp())
+  FOR UPDATE)
 UPDATE threadseal_orders o
 SET state = 'taken', token = o.token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
 FROM before b WHERE o.id = b.id
-RETURNING o.id, o.token, o.task, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END";
+RETURNING o.id, o.token, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END";
 
 const REOPEN: &str = "
-UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, expires_at = NULL, ended_at = NULL
+UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, aside = NULL, expires_at = NULL, ended_at = NULL
 WHERE id = $1 AND token = $2 AND state = 'done' RETURNING 1";
 
 const WITHDRAW: &str = "
@@ -94,8 +133,10 @@ pub struct Standing {
     pub token: u64,
     /// The worker that holds it, or held it last.
     pub worker: Option<String>,
-    /// Its result.
+    /// Its result, as far as it is read. Whoever writes the row chose it.
     pub result: Option<String>,
+    /// Why it was set aside.
+    pub aside: Option<String>,
 }
 
 /// An order that this process holds.
@@ -103,7 +144,7 @@ pub struct Standing {
 pub struct Taken {
     /// The right to write.
     pub lease: Lease,
-    /// The work to do.
+    /// The work to do; empty where only the lease was wanted, or the text cannot be read.
     pub task: String,
     /// The earlier result of a finished order that was taken again.
     pub result: Option<String>,
@@ -142,7 +183,8 @@ impl Orders {
         id.ok_or_else(|| Error::new(ErrorKind::External, "PostgreSQL returned no number"))
     }
 
-    /// Takes the oldest order that waits, or whose holder let it expire; None when there is none.
+    /// Takes the oldest order that waits, or whose holder let it expire, and that is none of
+    /// `except`; None when there is none.
     ///
     /// # Errors
     /// As [`Orders::put`].
@@ -151,13 +193,51 @@ impl Orders {
         worker: &str,
         holder: [u8; 16],
         lasts: Duration,
+        except: &[i64],
     ) -> Result<Option<Taken>, Error> {
-        let rows = self
-            .database
-            .once(TAKE, &[&&holder[..], &worker, &micros(lasts)])?;
-        rows.first()
-            .map(|row| self.taken(row, holder, None))
-            .transpose()
+        let lasts = micros(lasts);
+        let values: [Value<'_>; 6] = [
+            &&holder[..],
+            &worker,
+            &lasts,
+            &MAX_TOKEN,
+            &MAX_TASK,
+            &except,
+        ];
+        let rows = self.database.once(TAKE, &values)?;
+        let taken = rows.first().map(|row| {
+            let lease = self.lease(row, holder)?;
+            // A text in another encoding than the database claims is no order.
+            let task = cell(row, 2).unwrap_or_default();
+            Ok(Taken {
+                lease,
+                task,
+                result: None,
+            })
+        });
+        taken.transpose()
+    }
+
+    /// The open orders that are never taken, except `except`: the number of each, and why.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn unusable(&self, except: &[i64]) -> Result<Vec<(i64, String)>, Error> {
+        let values: [Value<'_>; 4] = [&MAX_TOKEN, &MAX_TASK, &except, &MAX_UNUSABLE];
+        self.database.read(|session| {
+            let rows = session.query(UNUSABLE, &values)?;
+            let row = |row: &Row| Ok((cell(row, 0)?, cell(row, 1)?));
+            rows.iter().map(row).collect()
+        })
+    }
+
+    /// Sets an open order aside, in any state: it is done, with this reason and result.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn set_aside(&self, order: i64, why: &str, result: &str) -> Result<(), Error> {
+        self.database.once(SET_ASIDE, &[&order, &why, &result])?;
+        self.database.tell()
     }
 
     /// Takes this very order in any state; None when a process holds it, or there is none. The new
@@ -199,24 +279,37 @@ impl Orders {
         by_force: bool,
     ) -> Result<Option<Taken>, Error> {
         let lasts = micros(lasts);
-        let values: [Value<'_>; 5] = [&&holder[..], &worker, &lasts, &order, &by_force];
+        let values: [Value<'_>; 7] = [
+            &&holder[..],
+            &worker,
+            &lasts,
+            &order,
+            &by_force,
+            &MAX_RESULT_BYTES,
+            &MAX_TOKEN,
+        ];
         let rows = self.database.once(SEIZE, &values)?;
-        let taken = rows
-            .first()
-            .map(|row| self.taken(row, holder, cell(row, 3)?));
-        taken.transpose()
+        let Some(row) = rows.first() else {
+            return match self.get(order)?.is_some_and(|row| row.is_spent()) {
+                true => Err(Error::refused(format!(
+                    "the row of order {order} in threadseal_orders holds a token that cannot rise"
+                ))),
+                false => Ok(None),
+            };
+        };
+        Ok(Some(Taken {
+            lease: self.lease(row, holder)?,
+            task: String::new(),
+            result: cell(row, 2)?,
+        }))
     }
 
-    fn taken(&self, row: &Row, holder: [u8; 16], result: Option<String>) -> Result<Taken, Error> {
-        Ok(Taken {
-            lease: Lease {
-                database: self.database.clone(),
-                order: cell(row, 0)?,
-                token: cell(row, 1)?,
-                holder,
-            },
-            task: cell(row, 2)?,
-            result,
+    fn lease(&self, row: &Row, holder: [u8; 16]) -> Result<Lease, Error> {
+        Ok(Lease {
+            database: self.database.clone(),
+            order: cell(row, 0)?,
+            token: cell(row, 1)?,
+            holder,
         })
     }
 
@@ -249,21 +342,30 @@ impl Orders {
     /// # Errors
     /// As [`Orders::put`].
     pub fn get(&self, order: i64) -> Result<Option<Standing>, Error> {
-        let sql = "SELECT id, state, token, worker, result FROM threadseal_orders WHERE id = $1";
+        let sql = "SELECT id, state, token, worker, left(result, $2), left(aside, $2)
+                   FROM threadseal_orders WHERE id = $1";
         self.database.read(|session| {
-            let row = session.opt(sql, &[&order])?;
+            let row = session.opt(sql, &[&order, &MAX_RESULT_BYTES])?;
             row.as_ref().map(standing).transpose()
         })
     }
 
-    /// The number of unfinished orders.
+    /// The number of unfinished orders, except `except`.
     ///
     /// # Errors
     /// As [`Orders::put`].
-    pub fn open_orders(&self) -> Result<u64, Error> {
-        let sql = "SELECT count(*) FROM threadseal_orders WHERE state <> 'done'";
+    pub fn open_orders(&self, except: &[i64]) -> Result<u64, Error> {
+        let sql = "SELECT count(*) FROM threadseal_orders
+                   WHERE state <> 'done' AND aside IS NULL AND id <> ALL($1)";
         self.database
-            .read(|session| Ok(unsigned(cell(&session.one(sql, &[])?, 0)?)))
+            .read(|session| Ok(unsigned(cell(&session.one(sql, &[&except])?, 0)?)))
+    }
+}
+
+impl Standing {
+    /// Can its token not rise any more?
+    fn is_spent(&self) -> bool {
+        i64::try_from(self.token).is_ok_and(|token| token >= MAX_TOKEN)
     }
 }
 
@@ -341,6 +443,18 @@ impl Lease {
         self.database.tell()
     }
 
+    /// Sets the order aside: it is done, with this reason and result.
+    ///
+    /// # Errors
+    /// As [`Lease::guard`].
+    pub fn set_aside(&self, why: &str, result: &str) -> Result<(), Error> {
+        self.set(
+            "state = 'done', aside = $4, result = $5, ended_at = clock_timestamp()",
+            &[&why, &result],
+        )?;
+        self.database.tell()
+    }
+
     /// Gives the order back: another process may take it at once.
     ///
     /// # Errors
@@ -384,6 +498,7 @@ fn standing(row: &Row) -> Result<Standing, Error> {
         token: unsigned(cell(row, 2)?),
         worker: cell(row, 3)?,
         result: cell(row, 4)?,
+        aside: cell(row, 5)?,
     })
 }
 

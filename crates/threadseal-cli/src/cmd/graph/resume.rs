@@ -1,10 +1,9 @@
 //! `graph resume`: resumes a stopped run from its sealed state, without repeating any call.
 
-use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine_in, told};
 use crate::exit::Outcome;
-use crate::fleet::DatabaseArgs;
+use crate::orders::OrderArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal_core::record::ThreadId;
@@ -24,10 +23,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, alias = "fail", conflicts_with = "skip_unresolved")]
     fail_unresolved: bool,
     #[command(flatten)]
-    database: DatabaseArgs,
-    /// With --database: only queue the order, and print its number
-    #[arg(long, requires = "database")]
-    detach: bool,
+    order: OrderArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -45,14 +41,14 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
         limits: args.engine.limits()?,
         cancel,
     };
-    let fleet = args.database.open(context)?;
+    let fleet = args.order.open(context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     if let Some(fleet) = fleet {
-        let number = fleet.resume_graph(&engine, &wanted)?;
-        return match args.detach {
-            true => Ok(told_number(number, context, out)),
-            false => result_of(&fleet, number, &wanted.cancel, context, out),
-        };
+        let given = fleet.resume_graph(&engine, &wanted, args.order.lasts()?)?;
+        let cancel = &wanted.cancel;
+        return args
+            .order
+            .follow(&fleet, &given, &engine, cancel, context, out);
     }
     let ran = engine.resume_graph(&wanted)?;
     Ok(told(&ran, context, out))

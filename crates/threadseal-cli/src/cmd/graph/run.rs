@@ -9,11 +9,10 @@
 //!
 //! Exits 0 if it completed, also with errors, 3 if it is suspended, else 2.
 
-use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine_in, told, typed};
 use crate::exit::Outcome;
-use crate::fleet::DatabaseArgs;
+use crate::orders::OrderArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal_runtime::item::ItemId;
@@ -31,10 +30,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
-    database: DatabaseArgs,
-    /// With --database: only queue the order, and print its number
-    #[arg(long, requires = "database")]
-    detach: bool,
+    order: OrderArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -45,7 +41,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let graph = ItemId::parse(&args.graph)?;
     let given = typed(&args.inputs, "--input")?;
     let limits = args.engine.limits()?;
-    let fleet = args.database.open(context)?;
+    let fleet = args.order.open(context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     let order = GraphOrder {
         inputs: engine.graph_inputs(&graph, &given)?,
@@ -54,11 +50,11 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
         cancel,
     };
     if let Some(fleet) = fleet {
-        let number = fleet.put_graph(&order)?;
-        return match args.detach {
-            true => Ok(told_number(number, context, out)),
-            false => result_of(&fleet, number, &order.cancel, context, out),
-        };
+        let given = fleet.put_graph(&engine, &order, args.order.lasts()?)?;
+        let cancel = &order.cancel;
+        return args
+            .order
+            .follow(&fleet, &given, &engine, cancel, context, out);
     }
     let ran = engine.run_graph(&order)?;
     Ok(told(&ran, context, out))

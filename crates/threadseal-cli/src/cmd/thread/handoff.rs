@@ -1,10 +1,11 @@
 //! `thread handoff`: a successor continues with as much of a verified record as fits, and with a
 //! summary if one is configured.
 
-use super::resume::{OrderArgs, wanted};
+use super::resume::wanted;
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, told};
+use crate::engine::{EngineArgs, engine_in, told};
 use crate::exit::Outcome;
+use crate::orders::OrderArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal_runtime::runner::ResumeMode;
@@ -33,16 +34,15 @@ pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outco
     context::cancel_on_interrupt(&cancel.flag())?;
     let message = args.message.as_deref().unwrap_or(GO_ON);
     let wanted = wanted(&args.thread, message, &args.engine, cancel)?;
-    if let Some(fleet) = args.order.open(context)? {
-        return args.order.give(
-            &fleet,
-            &wanted,
-            ResumeMode::HandOver,
-            &args.engine,
-            context,
-            out,
-        );
+    let fleet = args.order.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    if let Some(fleet) = fleet {
+        let lasts = args.order.lasts()?;
+        let given = fleet.resume(&engine, &wanted, ResumeMode::HandOver, lasts)?;
+        let cancel = &wanted.cancel;
+        return args
+            .order
+            .follow(&fleet, &given, &engine, cancel, context, out);
     }
-    let ran = engine(&args.engine, context)?.handoff(&wanted)?;
-    Ok(told(&ran, context, out))
+    Ok(told(&engine.handoff(&wanted)?, context, out))
 }

@@ -12,8 +12,9 @@
 
 use super::super::held_record;
 use super::super::lifecycle::{Origin, Prepared};
-use super::super::order::{GraphOrder, GraphResumption, Ran, Unresolved};
+use super::super::order::{Fixed, GraphOrder, GraphResumption, Ran, Unresolved};
 use super::super::recover;
+use super::super::resume::Resumable;
 use super::super::services::Services;
 use super::super::starter::Starter;
 use super::super::succession::{Ended, preview};
@@ -32,7 +33,8 @@ use threadseal_core::error::Error;
 use threadseal_formats::transcript::Link;
 use threadseal_store::recorder::TailPolicy;
 
-/// Continues a run that failed, was stopped or suspended, or whose process died.
+/// Continues a run that failed, was stopped or suspended, or whose process died; under an order of
+/// a database only as that fixes it.
 ///
 /// # Errors
 /// As `Engine::resume_graph`.
@@ -40,10 +42,17 @@ pub(in crate::runner) fn resume(
     services: &Services,
     starter: Starter,
     wanted: &GraphResumption,
+    fixed: Option<&Fixed>,
 ) -> Result<Ran, Error> {
     let stopped = stopped_run::read(services, &wanted.run)?;
+    if let Some(fixed) = fixed {
+        fixed.continues(&stopped.head)?;
+    }
     let services = services.for_successor(Some(&stopped.manifest));
-    let prepared = stopped.prepare(&services, starter, wanted)?;
+    let mut prepared = stopped.prepare(&services, starter, wanted)?;
+    if let Some(fixed) = fixed {
+        fixed.bind(&mut prepared.plan)?;
+    }
     let settled = stopped.settled(&prepared.plan, wanted.unresolved)?;
     let again = settled
         .iter()
@@ -57,13 +66,14 @@ pub(in crate::runner) fn resume(
     };
     let origin = Origin {
         parent: None,
+        record: fixed.map(|fixed| fixed.record),
         notes: notes(&stopped, &settled),
         predecessor: Some(Box::new(take(&services, stopped)?)),
     };
     prepared.start(origin, start)?.run()
 }
 
-/// Would [`resume`] continue? Takes no lock and writes nothing.
+/// Would [`resume`] continue, and from where? Takes no lock and writes nothing.
 ///
 /// # Errors
 /// As [`resume`].
@@ -71,10 +81,15 @@ pub(in crate::runner) fn check(
     services: &Services,
     starter: Starter,
     wanted: &GraphResumption,
-) -> Result<(), Error> {
+) -> Result<Resumable, Error> {
     let stopped = stopped_run::read(services, &wanted.run)?;
     let prepared = stopped.prepare(services, starter, wanted)?;
-    stopped.settled(&prepared.plan, wanted.unresolved).map(drop)
+    stopped.settled(&prepared.plan, wanted.unresolved)?;
+    Ok(Resumable {
+        last: stopped.id,
+        head: stopped.head,
+        item: prepared.plan.item,
+    })
 }
 
 /// The notes for the successor: that the earlier run names no project, and the settlements for

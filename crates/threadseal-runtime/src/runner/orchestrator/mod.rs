@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `records` | the trusted files of a thread: its record, its `thread.json` |
+//! | `kin` | the threads that belong together by their sealed records |
 //! | `audit` | the rows of a registry, checked against the files of its threads |
 //! | `wait` | waiting for threads to end |
 //! | `results` | how threads ended, one by one and together |
@@ -16,6 +17,7 @@
 //! from them.
 
 mod audit;
+mod kin;
 mod operation;
 mod reach;
 mod records;

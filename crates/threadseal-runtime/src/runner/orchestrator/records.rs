@@ -23,7 +23,7 @@ use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
 use threadseal_verify as verify;
 use threadseal_verify::home_log::HomeLog;
-use threadseal_verify::{VerifiedRecord, Verifier};
+use threadseal_verify::{OpenError, VerifiedRecord, Verifier};
 
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
@@ -154,6 +154,22 @@ impl Records {
         })?;
         project_id::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
         Ok(Past { manifest, record })
+    }
+
+    /// Is there evidence against the record of a thread? Where it verifies there is none, whatever
+    /// the files beside it are.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub fn has_evidence(&self, id: &ThreadId) -> Result<bool, Error> {
+        let path = self.project.thread(id).transcript();
+        let need = verify::Need::Whole;
+        let verifier = self.verifier(id)?;
+        match verifier.open_verified_within(&path, need, MAX_CONVERSATION_BYTES) {
+            Ok(_) => Ok(false),
+            Err(OpenError::NotVerified(report)) => Ok(report.verdict.exit_code() == 1),
+            Err(OpenError::Failed(error)) => Err(error.into()),
+        }
     }
 
     /// Judges transcripts of thread `id`.

@@ -9,7 +9,7 @@
 //! Where there is none (a file system without notices, no more watches, a lost hint), the polls
 //! alone find each end.
 
-use super::records::Records;
+use super::records::{Need, Records};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
 use crate::project::Layout;
 use crate::registry::{Registry, Thread};
@@ -22,8 +22,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::ThreadId;
+use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_store::read::read_small;
+
+/// The status in the place of a result that may not be trusted.
+const REFUSED: &str = "refused";
+
+fn refused(id: &ThreadId, why: &Error) -> Value {
+    json!({"success": false, "thread_id": id.as_str(), "status": REFUSED, "error": why.to_string()})
+}
 
 /// Receives the changes of a registry.
 pub(super) struct Changes {
@@ -174,11 +181,12 @@ impl Records {
     /// The result of the thread at which the chain of `id` ends, if that has ended; or why there is
     /// none that may be trusted.
     pub(super) fn end_of(&self, id: &ThreadId) -> Result<Option<Value>, Error> {
-        let refused = |why: &Error| json!({"success": false, "thread_id": id.as_str(), "status": "refused", "error": why.to_string()});
         // Chains that lead nowhere have no end to wait for.
         let last = match self.registry.resolve(id) {
             Ok(last) => last,
-            Err(error) if error.kind() == ErrorKind::Refused => return Ok(Some(refused(&error))),
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                return Ok(Some(refused(id, &error)));
+            }
             Err(error) => return Err(error),
         };
         if !self.has_ended(&last) {
@@ -187,7 +195,34 @@ impl Records {
         let result = self
             .leads_back(&last.id, id)
             .and_then(|()| self.result(&last.id));
-        Ok(Some(result.unwrap_or_else(|why| refused(&why))))
+        Ok(Some(result.unwrap_or_else(|why| refused(id, &why))))
+    }
+
+    /// As [`Records::end_of`], of a thread whose record must be this one.
+    ///
+    /// # Errors
+    /// Errors of the registry.
+    pub(crate) fn end_under(
+        &self,
+        id: &ThreadId,
+        record: &RecordId,
+    ) -> Result<Option<Value>, Error> {
+        let Some(result) = self.end_of(id)? else {
+            return Ok(None);
+        };
+        if result["status"] == REFUSED {
+            return Ok(Some(result));
+        }
+        // Of the thread itself the result names the seal; of a successor's the chain is verified.
+        let head = result["head"].as_str().and_then(Head::parse);
+        let found = match result["thread_id"] == id.as_str() {
+            true => head.map(|head| head.record),
+            false => Some(self.past(id, Need::Sealed)?.manifest.record),
+        };
+        Ok(Some(match found == Some(*record) {
+            true => result,
+            false => refused(id, &Error::refused(format!("{id} has another record"))),
+        }))
     }
 
     /// Does `thread.json` claim an end, signed or not? For a `continued` thread another one is the

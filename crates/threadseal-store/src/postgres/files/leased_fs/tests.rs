@@ -49,7 +49,7 @@ impl Bench {
     fn take(&self, worker: &str, lasts: Duration) -> Lease {
         let holder = [worker.as_bytes()[0]; 16];
         self.orders
-            .take(worker, holder, lasts)
+            .take(worker, holder, lasts, &[])
             .unwrap()
             .unwrap()
             .lease
@@ -232,7 +232,13 @@ fn a_zombie_that_wakes_after_a_takeover_writes_neither_bytes_nor_heads() {
     say(&mut zombie, "sealed").unwrap();
     let head = zombie.seal(1, Ext::default()).unwrap();
     say(&mut zombie, "not sealed").unwrap();
-    assert!(bench.orders.take("b", [9; 16], LONG).unwrap().is_none());
+    assert!(
+        bench
+            .orders
+            .take("b", [9; 16], LONG, &[])
+            .unwrap()
+            .is_none()
+    );
     first.renew(SHORT).unwrap();
     std::thread::sleep(2 * SHORT);
     let second = bench.take("b", LONG);
@@ -338,7 +344,7 @@ fn of_many_who_make_the_tables_and_take_orders_each_order_is_one_workers() {
                 LeasedFs::open(&database, None, real, root, &["x"]).unwrap();
                 orders.put("{}").unwrap();
                 orders.put("{}").unwrap();
-                let take = || orders.take("w", [n; 16], LONG).unwrap();
+                let take = || orders.take("w", [n; 16], LONG, &[]).unwrap();
                 let taken = std::iter::from_fn(take);
                 taken.map(|taken| taken.lease.order()).collect::<Vec<_>>()
             })
