@@ -96,6 +96,26 @@ fn thread_json_is_written_before_the_second_seal() {
     );
 }
 
+// T-TOL-35
+#[test]
+fn a_secret_that_a_call_returns_gets_neither_into_the_state_nor_into_a_file() {
+    const KEY: &str = "sk-abc/DEF+ghi=0123";
+    let scene = Scene::new();
+    scene.graph("demo/all", ALL);
+    let leak = tool("demo/echo", |_| Outcome::ok(json!({ "n": KEY })));
+    let engine = engine(&scene, vec![leak]);
+    engine.services.secrets.learn(KEY);
+    let order = graph_order("demo/all", json!({"list": [1]}));
+    let ran = engine.run_graph(&order).unwrap().completed();
+    let events = scene.verified(&ran.thread);
+    assert_eq!(events.count("secrets_replaced"), 2);
+    assert_eq!(outputs(ran)["all"], json!([{"n": "[secret]"}]));
+    for (path, bytes) in scene.state() {
+        String::from_utf8_lossy(&bytes).lacks(KEY);
+        assert!(!path.to_string_lossy().contains(KEY));
+    }
+}
+
 #[test]
 fn a_graph_runs_to_its_end_and_all_that_it_leaves_verifies() {
     let scene = Scene::new();
