@@ -12,7 +12,7 @@
 //! successor. A worker that loses its lease stops at once: all its later writes are refused, and
 //! its tools are stopped.
 //!
-//! Rows prove nothing: whoever can write the database can write them. Orders count by their
+//! Rows prove nothing: anyone who can write the database can write them. Orders count by their
 //! signature, results by the record of the thread.
 //!
 //! Normative: `spec/runtime.md`, "Many machines".

@@ -5,7 +5,7 @@
 //! resume    the chain verified here, nothing written ─► its order ready again, with a new line
 //! await     row done, or record ended? ─► record of the line, verified ─► result
 //! ```
-//! The row only shows when and where to look: whoever can write it can claim anything in it.
+//! The row only shows when and where to look: anyone who can write it can claim anything in it.
 
 use super::Fleet;
 use super::database::HINT_WAIT;
@@ -237,14 +237,16 @@ impl Fleet {
             let standing = self.standing(given.order)?;
             let is_over = standing.state == "done" || cancel.is_set();
             match self.result_of(records, given.order, &given.record)? {
-                // Its worker still writes the row: whoever asks next finds it done.
+                // Its worker still writes the row: the next command finds it done.
                 Some(found) if !is_over => {
                     self.wait(given.order, Some(RESULT_GRACE), cancel, host)?;
                     return Ok(found);
                 }
                 Some(found) => return Ok(found),
                 None if is_over => return Ok(nothing(standing)),
-                None => drop(self.database.wait(hints, HINT_WAIT)),
+                None => {
+                    self.database.wait(hints, HINT_WAIT);
+                }
             }
         }
     }

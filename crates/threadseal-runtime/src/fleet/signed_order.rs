@@ -11,7 +11,7 @@
 //! ```
 //! RFC 8785, so each order has one text: a member that is unknown, doubled or spelt otherwise makes
 //! it none. The record of the thread follows from the line. So one line never begins two threads,
-//! and whoever gave it recognises the result. An order that is given again has the number of its
+//! and its giver recognises the result. An order that is given again has the number of its
 //! row and its token then, `after`: only holders of a higher token are workers of it.
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
@@ -30,7 +30,7 @@ use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, KeyUsage, Message, PublicKey, Signature, Signer};
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{Purpose, ScopeFormat, Trust};
+use threadseal_core::trust::{Purpose, ScopeFormat, Standing, Trust};
 use threadseal_store::postgres::leases::MAX_TASK_BYTES;
 
 const TAG: &str = "threadseal/1 order";
@@ -216,8 +216,8 @@ impl SignedOrder {
         let judged = grounds.trust.judge(&self.public, &purpose, grounds.now);
         if !judged.standing.counts() {
             return refuse(format!(
-                "key {id} is not trusted to give it: {:?}",
-                judged.standing
+                "key {id} may not give it: {}",
+                words(&judged.standing)
             ));
         }
         if order.database != grounds.database {
@@ -360,6 +360,17 @@ fn continuation(kind: &str, value: &Value) -> Option<Task> {
         message: text("message")?.to_owned(),
         from,
     }))
+}
+
+/// Why a key does not count.
+fn words(standing: &Standing) -> String {
+    match standing {
+        Standing::Trusted | Standing::Pinned => "it counts".to_owned(),
+        Standing::NotPinned => "only other keys are pinned".to_owned(),
+        Standing::Unknown => "the trust store does not contain it".to_owned(),
+        Standing::Revoked { reason, .. } => format!("it was revoked: {reason}"),
+        Standing::OutOfScope { why } | Standing::Expired { why } => why.clone(),
+    }
 }
 
 /// Does a double hold each integer in it?
@@ -575,7 +586,7 @@ mod tests {
             assert!(error.contains(why), "{why}: {error}");
         };
         refuses(line(), &two, grounds(&ids, &both), "takes no orders of key");
-        refuses(line(), &one, grounds(&ids, &none), "is not trusted");
+        refuses(line(), &one, grounds(&ids, &none), "does not contain it");
         let database = ProjectId::new(RecordId::from_bytes([8; 32]));
         let elsewhere = OrderLine { database, ..line() };
         refuses(elsewhere, &one, grounds(&ids, &both), "another database");

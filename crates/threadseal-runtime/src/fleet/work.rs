@@ -244,9 +244,7 @@ impl Held<'_> {
 }
 
 fn left_alone(id: &ThreadId) -> String {
-    format!(
-        "{id} lies among the threads of the order, is none of them by its record, and is left as it is"
-    )
+    format!("{id} is under the order by its row, but not by its record, and is left as it is")
 }
 
 fn spent() -> Error {

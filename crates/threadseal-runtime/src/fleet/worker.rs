@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! row ─► taken ─► line read, its signature, key, database, row and token checked ─► worked on
-//!          │        └─ no: set aside, told, the next one
-//!          └─ a row that cannot be taken: set aside, told
+//!          │        └─ no: set aside, named, the next one
+//!          └─ a row that cannot be taken: set aside, named
 //! ```
 //! No row ends a worker: only the server, the disk or its own key does.
 

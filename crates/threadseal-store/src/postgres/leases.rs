@@ -18,7 +18,7 @@
 //! holds the row in share mode until the commit. A takeover of an order needs the row exclusively.
 //! So no write of an earlier holder is committed after it. A worker's own clock decides nothing.
 //!
-//! Whoever can write the table can write any row. So no text of a row is read before its size is
+//! An attacker who can write the table can write any row. So no text of a row is read before its size is
 //! known, and a row that cannot be taken stops no worker: it is listed as unusable and set aside.
 //!
 //! A token never falls: each seal of the records written under it contains it. A record refuses a
@@ -133,7 +133,7 @@ pub struct Standing {
     pub token: u64,
     /// The worker that holds it, or held it last.
     pub worker: Option<String>,
-    /// Its result, as far as it is read. Whoever writes the row chose it.
+    /// Its result, as far as it is read. The writer of the row chose it.
     pub result: Option<String>,
     /// Why it was set aside.
     pub aside: Option<String>,

@@ -1,9 +1,9 @@
-//! Rows of orders by somebody who can write the table and has no key.
+//! Rows of orders by an attacker who can write the table and has no key.
 
 use super::{Ended, database_of};
 use crate::prelude::*;
 
-/// A result that nobody made.
+/// A result that no thread has.
 const CLAIM: &str = r#"{"success":true,"status":"completed","thread_id":"demo/x","result":"FORGED","outputs":{"path":"FORGED"}}"#;
 
 impl Ended {
@@ -40,11 +40,12 @@ impl Ended {
         command.spawn().unwrap()
     }
 
-    /// The same; somebody else writes `sql` as soon as the order is there.
+    /// The same; an attacker writes `sql` as soon as the order is there.
     fn attached(&self, line: &str, sql: &str) -> Ran {
-        let waiting = self.waiting(line);
+        let mut waiting = self.waiting(line);
         let open = "SELECT count(*) FROM threadseal_orders WHERE state = 'ready'";
         while self.sql(open) != "1\n" {
+            assert_eq!(waiting.try_wait().unwrap(), None, "{line}");
             std::thread::sleep(Duration::from_millis(20));
         }
         self.sql(sql);
@@ -54,7 +55,7 @@ impl Ended {
 
 // T-FLT-22
 #[test]
-fn an_order_that_nobody_signed_is_set_aside_and_ends_no_worker() {
+fn an_order_without_a_signature_is_set_aside_and_ends_no_worker() {
     let Some(ended) = Ended::new() else { return };
     ended.sql("ALTER TABLE threadseal_orders ALTER task DROP NOT NULL");
     let tasks = [
@@ -97,7 +98,7 @@ fn an_order_that_nobody_signed_is_set_aside_and_ends_no_worker() {
 
 // T-FLT-22
 #[test]
-fn an_order_whose_row_refuses_to_be_set_aside_ends_no_worker() {
+fn a_row_that_cannot_be_set_aside_ends_no_worker() {
     let Some(ended) = Ended::new() else { return };
     ended.sql(
         "INSERT INTO threadseal_orders (task) VALUES ('x');
@@ -243,7 +244,7 @@ fn what_a_row_claims_is_no_result() {
     let thread = ended.thread.clone();
     let graph = ended.sandbox.write(
         "p/.ai/graphs/demo/empty.yaml",
-        "tool_type: graph\nconfig:\n  start: end\n  nodes:\n    end: {type: return}\n",
+        "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: end\n  nodes:\n    end: {type: return}\n",
     );
     seal_all(&ended.sandbox, &[graph]);
     let claim = format!(
@@ -289,7 +290,7 @@ fn what_a_row_claims_is_no_result() {
 #[test]
 fn a_result_is_that_of_the_record_though_its_row_never_ends() {
     let Some(ended) = Ended::new() else { return };
-    // Somebody keeps the row from being done.
+    // An attacker keeps the row from being done.
     ended.sql(
         "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS
            'BEGIN IF NEW.state = ''done'' THEN RAISE EXCEPTION ''no''; END IF; RETURN NEW; END';
@@ -381,7 +382,7 @@ fn a_thread_that_was_moved_under_another_order_is_neither_continued_nor_ended() 
         .exits(0);
     told.json().is(json!({"done": 1, "set_aside": 0}));
     told.stderr
-        .has(&format!("{thread} lies among the threads of the order"));
+        .has(&format!("{thread} is under the order by its row"));
     assert_eq!(ended.sql(&lines), before);
     let status = ended.sql(&format!(
         "SELECT status FROM threadseal_threads WHERE thread_id = '{thread}'"
