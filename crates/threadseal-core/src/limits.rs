@@ -38,9 +38,9 @@ pub const MAX_PYTHON_INTEGER_DIGITS: usize = 4300;
 ///
 /// Each takes some 64 bytes of memory. So the values of a document cost no more than the largest
 /// document itself.
-pub const MAX_JSON_VALUES: usize = 1 << 22;
+pub const MAX_JSON_VALUES: usize = 1 << 20;
 /// Largest document (signed JSON or signed text) in bytes.
-pub const MAX_DOCUMENT_BYTES: usize = 256 << 20;
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 /// Longest thread id in bytes.
 pub const MAX_THREAD_ID_BYTES: usize = 512;
 /// Longest text of a signed note in bytes.
@@ -108,9 +108,9 @@ pub const MAX_SCRYPT_WORK_BYTES: u128 = 1 << 30;
 /// Most iterations that a key file may ask of PBKDF2.
 pub const MAX_PBKDF2_ITERATIONS: u32 = 2_000_000;
 /// Largest trust store file in bytes.
-pub const MAX_TRUST_FILE_BYTES: usize = 16 << 20;
+pub const MAX_TRUST_FILE_BYTES: usize = 4 << 20;
 /// Most keys in one trust store.
-pub const MAX_TRUSTED_KEYS: usize = 100_000;
+pub const MAX_TRUSTED_KEYS: usize = 1 << 14;
 /// Most keys that one run may pin.
 pub const MAX_PINNED_KEYS: usize = 64;
 /// Longest name of a trusted key in bytes.
@@ -128,7 +128,7 @@ pub const MAX_COMPAT_DEFERRED_BYTES: usize = 16 << 20;
 /// Longest event type in bytes.
 pub const MAX_EVENT_TYPE_BYTES: usize = 128;
 /// Most lines of one observed log under seals; a verifier keeps 32 bytes for each.
-pub const MAX_OBSERVED_LINES: usize = 32 << 20;
+pub const MAX_OBSERVED_LINES: usize = 1 << 20;
 /// Most secrets that give the salts of one observed log: up to 32 for each redacted run of lines.
 pub const MAX_SALT_SECRETS: usize = 1 << 16;
 /// Most statements of redactions in one seal file of an observed log.
@@ -152,7 +152,7 @@ pub const MAX_CBOR_VALUES: usize = 1 << 20;
 /// A scroll adds up to eight levels around it, and [`MAX_JSON_DEPTH`] still holds.
 pub const MAX_CARRIED_DEPTH: usize = 112;
 /// Largest source that is mapped into a scroll in bytes.
-pub const MAX_SOURCE_BYTES: usize = 256 << 20;
+pub const MAX_SOURCE_BYTES: usize = 128 << 20;
 /// Most members of an archive of logs.
 pub const MAX_ARCHIVE_MEMBERS: usize = 1 << 16;
 /// Most bytes to which one byte of a packed member may unpack. Deflate reaches 1,032.
@@ -164,7 +164,7 @@ pub const MAX_SOURCE_LINES: u64 = 1 << 20;
 /// Most values (scalars, arrays and objects) of all lines of a source that is mapped into a scroll.
 ///
 /// A mapping that holds all lines at once has the bound [`MAX_JSON_VALUES`].
-pub const MAX_SOURCE_VALUES: usize = 1 << 24;
+pub const MAX_SOURCE_VALUES: usize = 1 << 23;
 /// Most groups (pointer and reason) that the account of a mapping names; the rest are counted.
 pub const MAX_ACCOUNT_GROUPS: usize = 1 << 16;
 /// Most lines that format detection examines. [`MAX_DETECT_BYTES`] bounds the lines after the

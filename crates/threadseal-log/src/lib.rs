@@ -61,7 +61,7 @@ pub use standing::Standing;
 #[cfg(feature = "timestamp")]
 pub use timestamps::{JudgedStamp, KeptStamp};
 pub use tree::checked::Checked;
-pub use tree::mirror::Mirrored;
+pub use tree::mirror::{Compared, Mirrored};
 pub use tree::record_log::write_record_log;
 pub use tree::view::LogView;
 pub use tree::writer::LogKey;

@@ -41,7 +41,7 @@ use crate::timestamps::files::{JudgedStamp, KeptStamp, StampFiles};
 #[cfg(feature = "timestamp")]
 use crate::timestamps::{Authority, TimeStamp};
 use crate::tree::checked::Checked;
-use crate::tree::mirror::{Mirror, Mirrored};
+use crate::tree::mirror::{Compared, Comparison, Mirror, Mirrored};
 use crate::tree::view::LogView;
 use crate::tree::view_cache::ViewCache;
 use crate::tree::writer::LogKey;
@@ -622,14 +622,20 @@ impl SealLog {
 
     // Mirrors and witnesses.
 
-    /// Brings a mirror up to the log.
+    /// Brings a mirror up to the log, and repairs the tiles there that are `compared` and are not those of the log.
     ///
     /// # Errors
-    /// Kind `Refused` when another log is there, a tile there is another one, or the log commits nothing; `External` when the storage or a
-    /// file fails: then the mirror is as it was, with more tiles at most.
-    pub fn mirror(&self, to: &dyn Objects) -> Result<Mirrored, Error> {
+    /// Kind `Refused` when another log is there, the log itself is damaged where a tile must be repaired, or the log commits nothing;
+    /// `External` when the storage or a file fails: then the mirror is as it was, with more tiles at most.
+    pub fn mirror(&self, to: &dyn Objects, compared: Compared) -> Result<Mirrored, Error> {
         self.fold()?;
-        self.mirror_at(to).update(&self.access.dir, &|| self.view())
+        let comparison = Comparison {
+            compared,
+            random: &*self.access.random,
+            fsck: &|| self.fsck(),
+        };
+        self.mirror_at(to)
+            .update(&self.access.dir, &|| self.view(), &comparison)
     }
 
     /// Reads all of a mirror of this log and computes every hash again; the log itself is only asked whether it continues it.

@@ -426,6 +426,14 @@ impl Sealing<'_> {
         scan: &LogScan,
         out: &mut Vec<u8>,
     ) -> Result<ObservedSeal, Error> {
+        if scan.lines > MAX_OBSERVED_LINES as u64 {
+            let text = format!(
+                "{} has more than {MAX_OBSERVED_LINES} lines, and one seal file covers no more; hint: move the log away, \
+                 and begin another one",
+                self.log.display()
+            );
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
         let (lines, now) = (&scan.new_lines, self.host.clock.now()?);
         let size = sealed_size(seals, scan);
         let number = (seals.seals.len() as u64, size);

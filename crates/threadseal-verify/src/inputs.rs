@@ -14,6 +14,9 @@ use threadseal_store::address::{Intent, folder_of, is_object_storage};
 use threadseal_store::sys;
 use walkdir::WalkDir;
 
+/// Most folders inside each other below a folder that is named.
+const MAX_FOLDER_DEPTH: usize = 128;
+
 /// A file to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -155,8 +158,18 @@ impl Found {
 
     fn walk(&mut self, folder: &Path) {
         let before = self.files.len();
-        for entry in WalkDir::new(folder).sort_by_file_name() {
+        let deepest = WalkDir::new(folder).max_depth(MAX_FOLDER_DEPTH);
+        for entry in deepest.sort_by_file_name() {
             match entry {
+                Ok(entry) if entry.depth() == MAX_FOLDER_DEPTH && entry.file_type().is_dir() => {
+                    self.unread = true;
+                    let path = entry.path().display();
+                    let message = format!(
+                        "cannot read {path}: more than {MAX_FOLDER_DEPTH} folders are inside each other; hint: verify \
+                         that folder"
+                    );
+                    self.fail(entry.path(), &VerifyError::refused(message));
+                }
                 Ok(entry) if entry.file_type().is_file() => self.files.push(Candidate {
                     bytes: entry.metadata().map_or(0, |metadata| metadata.len()),
                     path: entry.into_path(),
@@ -197,6 +210,22 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    // T-CMD-25
+    #[test]
+    fn folders_inside_each_other_without_end_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut deep = folder.path().to_owned();
+        deep.extend(std::iter::repeat_n("d", MAX_FOLDER_DEPTH - 1));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("a"), "").unwrap();
+        let found = || find(&[folder.path().to_owned()], &Stores::default());
+        assert_eq!((found().files.len(), found().errors.len()), (1, 0));
+        fs::create_dir_all(deep.join("d/d")).unwrap();
+        fs::write(deep.join("d/d/b"), "").unwrap();
+        let found = found();
+        assert_eq!((found.files.len(), found.errors.len()), (1, 1));
+    }
 
     // T-CMD-10
     #[test]

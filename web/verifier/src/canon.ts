@@ -5,7 +5,7 @@ import { utf8 } from "./bytes.js";
 
 export const MAX_JSON_DEPTH = 128;
 export const MAX_PYTHON_JSON_DEPTH = 512;
-export const MAX_JSON_VALUES = 2 ** 22;
+export const MAX_JSON_VALUES = 2 ** 20;
 export const MAX_NUMBER_BYTES = 4096;
 export const MAX_PYTHON_INTEGER_DIGITS = 4300;
 

@@ -22,7 +22,7 @@ import { sha256, tagged } from "./sha256.js";
 import { type Format, type Judgement, type Trust, type Usage, counts, judge, knownKeys, rowOf, signerOf } from "./trust.js";
 import { parseToml } from "./toml.js";
 
-export const MAX_DOCUMENT_BYTES = 268_435_456;
+export const MAX_DOCUMENT_BYTES = 67_108_864;
 export const MAX_BESIDE_BYTES = 512;
 export const MAX_KEY_FILE_BYTES = 64 * 1024;
 const MAX_SEQ = 2n ** 64n - 1n;

@@ -11,7 +11,7 @@ import { sha256, tagged } from "./sha256.js";
 
 export const MAX_SALT_SECRETS = 65_536;
 export const MAX_OBSERVED_REDACTIONS = 1024;
-export const MAX_OBSERVED_LINES = 33_554_432;
+export const MAX_OBSERVED_LINES = 1_048_576;
 
 const MAX_RUNS = 65_536;
 const MAX_LEAVES_OF_LINE = 1024;

@@ -360,7 +360,7 @@ fn cpu_seconds(pid: u32) -> Fallible<f64> {
 }
 
 /// The most memory of a process so far (`proc_pid_status(5)`, `VmHWM`).
-fn peak_bytes(pid: u32) -> Fallible<u64> {
+pub(super) fn peak_bytes(pid: u32) -> Fallible<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next());

@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record]
-//!              [--write FILE]    --scroll, --ledger, …: only those rows
+//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record |
+//!              --pathological] [--write FILE]    --scroll, --ledger, …: only those rows
 //! ```
 //! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
@@ -17,6 +17,7 @@ mod lineage;
 mod lineage_job;
 mod log;
 mod log_job;
+mod pathological;
 mod record;
 mod runtime;
 mod runtime_job;
@@ -51,6 +52,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--log") => table::Part::Log,
         words if words.contains(&"--capture") => table::Part::Capture,
         words if words.contains(&"--record") => table::Part::Record,
+        words if words.contains(&"--pathological") => table::Part::Pathological,
         _ => table::Part::All,
     };
     let table = table::measure(quick, part)?;

@@ -25,6 +25,7 @@ pub(super) enum Part {
     Log,
     Capture,
     Record,
+    Pathological,
 }
 
 /// Measures the rows of `part`; `quick` leaves out the gigabytes.
@@ -66,6 +67,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fall
     }
     if matches!(part, Part::All | Part::Record) {
         super::record::rows(table, folder)?;
+    }
+    if matches!(part, Part::All | Part::Pathological) {
+        super::pathological::rows(table, folder)?;
     }
     Ok(())
 }

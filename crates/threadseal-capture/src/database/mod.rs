@@ -30,9 +30,9 @@ pub use row_log::{Added, RowLog, place};
 pub use source::{Export, Found, SessionRows, Stamps, find, kind, looks_like, read};
 
 /// Most rows of a session.
-pub const MAX_EXPORT_ROWS: usize = 1 << 20;
+pub const MAX_EXPORT_ROWS: usize = 1 << 18;
 /// Most bytes of an export, and of the log of its states.
-pub const MAX_EXPORT_BYTES: usize = 256 << 20;
+pub const MAX_EXPORT_BYTES: usize = 128 << 20;
 /// Most columns of a table.
 pub const MAX_COLUMNS: usize = 256;
 /// Most sessions of a database.

@@ -24,6 +24,7 @@ use threadseal_convert as convert;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_store::atomic::PRIVATE_FILE;
+use threadseal_store::sqlite::database::check_files;
 use threadseal_store::sys::{self, Access, Fs};
 
 /// The layout of the tables; an index with another one is made anew.
@@ -120,6 +121,8 @@ impl Index {
     }
 
     fn attempt(fs: &dyn Fs, place: &Path) -> Result<Self, Error> {
+        // What is refused here is removed by the caller, and the index is made anew.
+        check_files(place)?;
         // SQLite gives its journals the mode of the file.
         let file = fs.open(place, Access::OpenOrCreate(PRIVATE_FILE));
         let file = file.map_err(|error| sys::failure("open", place, &error))?;
@@ -128,6 +131,7 @@ impl Index {
         drop(file);
         let failure = |error: rusqlite::Error| failure(place, &error);
         let connection = Connection::open(place).map_err(failure)?;
+        check_files(place)?;
         connection.busy_timeout(BUSY_WAIT).map_err(failure)?;
         for (name, value) in [("cache_size", -CACHE_KIB), ("mmap_size", MAPPED_BYTES)] {
             connection

@@ -33,6 +33,21 @@ fn found(index: &Index, words: &str) -> Vec<String> {
         .collect()
 }
 
+// T-STO-34
+#[test]
+fn an_index_with_a_pipe_or_a_journal_beside_it_is_made_anew() {
+    let home = tempfile::tempdir().unwrap();
+    drop(Index::open(&RealFs, home.path()).unwrap());
+    for ending in ["", "-journal", "-wal", "-shm"] {
+        let path = home.path().join(format!("index.sqlite{ending}"));
+        let _absent = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let index = Index::open(&RealFs, home.path()).unwrap();
+        assert_eq!(index.logs().unwrap(), []);
+    }
+}
+
 #[test]
 fn only_new_turns_of_a_growing_log_are_written_and_each_is_found() {
     let (bench, home) = (Bench::new(), tempfile::tempdir().unwrap());

@@ -19,6 +19,8 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Read as _, stdin};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 use threadseal_capture::Agent;
 use threadseal_capture::hook::link::{self, Answer, Ask};
@@ -30,6 +32,8 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
+/// How long the agent may take to write its payload to the end.
+const PAYLOAD_LIMIT: Duration = Duration::from_secs(5);
 /// How long the watcher may take to hold a request.
 const HOLD_LIMIT: Duration = Duration::from_secs(1);
 /// How long it may take for a seal, where the answer waits for it.
@@ -121,15 +125,24 @@ fn take(args: &HookArgs, strict: bool, context: &Context) -> Taken {
 }
 
 fn payload() -> Result<Payload, String> {
-    let input = stdin().lock();
-    if input.is_terminal() {
+    if stdin().is_terminal() {
         return Err("no payload: standard input is a terminal".to_owned());
     }
-    let mut bytes = Vec::new();
-    let read = input
-        .take(MAX_PAYLOAD_BYTES as u64 + 1)
-        .read_to_end(&mut bytes);
-    read.map_err(|error| format!("cannot read the payload: {error}"))?;
+    let (sender, receiver) = channel();
+    // If the input never ends, the process ends while this thread still reads.
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut input = stdin().lock().take(MAX_PAYLOAD_BYTES as u64 + 1);
+        let read = input.read_to_end(&mut bytes);
+        // An error means that the deadline has passed.
+        let _ = sender.send(read.map(|_| bytes));
+    });
+    let late = |_| {
+        let seconds = PAYLOAD_LIMIT.as_secs();
+        format!("cannot read the payload: it did not end in {seconds} s")
+    };
+    let read = receiver.recv_timeout(PAYLOAD_LIMIT).map_err(late)?;
+    let bytes = read.map_err(|error| format!("cannot read the payload: {error}"))?;
     if bytes.len() > MAX_PAYLOAD_BYTES {
         return Err(format!(
             "the payload has more than {MAX_PAYLOAD_BYTES} bytes"

@@ -55,6 +55,24 @@ pub(crate) fn troubles(sandbox: &Sandbox) -> Vec<Value> {
         .collect()
 }
 
+// T-CAP-96
+#[test]
+fn a_payload_that_never_ends_is_waited_for_no_longer_than_its_limit() {
+    let sandbox = ready();
+    let mut child = sandbox
+        .command()
+        .args(["hook", "claude-code"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut open = child.stdin.take().unwrap();
+    open.write_all(b"{").unwrap();
+    assert!(child.wait().unwrap().success());
+    let troubles = troubles(&sandbox);
+    troubles[0]["why"].text().has("did not end");
+    drop(open);
+}
+
 // T-CAP-35
 #[test]
 fn a_hook_seals_the_session_that_its_payload_names() {

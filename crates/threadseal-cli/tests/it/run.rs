@@ -59,6 +59,20 @@ fn parent_and_child_name_each_other() {
     assert_eq!(ended.as_str(), sealed);
 }
 
+// T-STO-34
+#[test]
+fn a_pipe_beside_a_database_of_the_project_holds_up_no_run() {
+    let sandbox = project();
+    fs::create_dir_all(sandbox.path("p/.ai/agent/threads")).unwrap();
+    for name in ["registry.db", "registry.db-journal", "budget_ledger.db-wal"] {
+        let pipe = sandbox.path(format!("p/.ai/agent/threads/{name}"));
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        greet(&sandbox, "").exits(2).warns("it is a pipe");
+        fs::remove_file(pipe).unwrap();
+    }
+}
+
 // T-RUN-05
 #[test]
 fn nothing_runs_from_a_changed_or_unsigned_item() {

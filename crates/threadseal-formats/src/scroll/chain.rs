@@ -181,13 +181,17 @@ impl Verifier {
     }
 
     fn unreadable(&mut self, violation: &SchemaViolation, place: Place) {
-        let (code, text) = if place.too_long {
-            (FindingCode::TurnTooLong, "the turn is too long".to_owned())
-        } else {
-            (FindingCode::SchemaViolation, violation.to_string())
+        let code = match place.too_long {
+            true => FindingCode::TurnTooLong,
+            false => FindingCode::SchemaViolation,
         };
-        let finding = put(Finding::error(code, text), &place).in_turn(Some(self.seen.turns));
         if self.seen.may_note(code) {
+            let text = match place.too_long {
+                true => "the turn is too long".to_owned(),
+                false => violation.to_string(),
+            };
+            let finding = put(Finding::error(code, text), &place);
+            let finding = finding.in_turn(Some(self.seen.turns));
             self.seen.unreadable.push(finding);
         }
         self.seen.broken = true;

@@ -134,7 +134,7 @@ impl Walk {
     pub(super) fn step(&mut self, turn: &Result<Facts, SchemaViolation>) {
         match turn {
             Err(violation) => {
-                self.fail(Reason::SchemaViolation, Some(violation.to_string()));
+                self.fail(Reason::SchemaViolation, || Some(violation.to_string()));
                 self.prev = None;
             }
             Ok(facts) => {
@@ -147,13 +147,13 @@ impl Walk {
 
     fn chained(&mut self, facts: &Facts) {
         if let (Rules::Closed, Some(fault)) = (self.rules, &facts.body) {
-            self.fail(Reason::SchemaViolation, Some(fault.to_string()));
+            self.fail(Reason::SchemaViolation, || Some(fault.to_string()));
         }
         if !facts.hash_holds {
-            return self.fail(Reason::BadHash, None);
+            return self.fail(Reason::BadHash, || None);
         }
         if self.index > 0 && facts.prev_hash != self.prev {
-            self.fail(Reason::BrokenChain, None);
+            self.fail(Reason::BrokenChain, || None);
         }
         let detail = match (&facts.sig, self.rules) {
             (Some(sig), Rules::V01) if self.pinned && !sig.holds_for_pinned => None,
@@ -167,10 +167,10 @@ impl Walk {
             }
             _ => return,
         };
-        self.fail(Reason::BadSignature, detail.map(str::to_owned));
+        self.fail(Reason::BadSignature, || detail.map(str::to_owned));
     }
 
-    fn fail(&mut self, reason: Reason, detail: Option<String>) {
+    fn fail(&mut self, reason: Reason, detail: impl FnOnce() -> Option<String>) {
         if self.result.failures.len() == MAX_COMPAT_FAILURES {
             self.result.more += 1;
             return;
@@ -178,7 +178,7 @@ impl Walk {
         self.result.failures.push(Failure {
             turn: self.index,
             reason,
-            detail,
+            detail: detail(),
         });
     }
 }

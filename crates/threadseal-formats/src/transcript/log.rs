@@ -5,13 +5,14 @@
 //!                                   └──► beyond the seals: the hashes, for the next seal
 //! ```
 //! Invariants: lines are cut at LF only. Only an unended last line is parsed, to see whether it is
-//! whole. Memory is one line's digest state and the leaves.
+//! whole. Memory is one line's digest state and the leaves, of no more lines than a seal file covers:
+//! lines beyond them are counted.
 
 use super::observed::{self, LeafWalk, SealFile};
 use threadseal_core::canon::json;
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::error::Error;
-use threadseal_core::limits::MAX_LINE_BYTES;
+use threadseal_core::limits::{MAX_LINE_BYTES, MAX_OBSERVED_LINES};
 use threadseal_core::merkle::{leaf_hash, leaf_hasher};
 use threadseal_core::report::FindingCode;
 
@@ -80,7 +81,8 @@ pub struct LogScan {
     pub sealed_end: Option<u64>,
     /// The first line, from 1, that differs, where it begins and ends, and how.
     pub difference: Option<(u64, [u64; 2], Difference)>,
-    /// The [`leaf_hash`] of each whole line beyond the seals: its leaf, where lines have no salts.
+    /// The [`leaf_hash`] of each whole line beyond the seals: its leaf, where lines have no salts. Of the
+    /// first [`MAX_OBSERVED_LINES`] lines only.
     pub new_lines: Vec<Digest>,
     /// Those of the first lines: they identify the log when its seals are gone.
     pub first_lines: Vec<Digest>,
@@ -147,6 +149,15 @@ impl<'a> LogReader<'a> {
     pub fn push(&mut self, mut chunk: &[u8]) {
         while let Some(length) = memchr::memchr(b'\n', chunk) {
             let (line, rest) = (&chunk[..length], &chunk[length + 1..]);
+            if !self.needs_leaf() {
+                self.offset += length as u64 + 1;
+                self.out.lines += 1;
+                self.out.whole_bytes = self.offset;
+                self.line_bytes = 0;
+                self.carry.clear();
+                chunk = rest;
+                continue;
+            }
             let leaf = if self.line_bytes == 0 {
                 leaf_hash(line)
             } else {
@@ -169,6 +180,14 @@ impl<'a> LogReader<'a> {
         }
     }
 
+    /// Does the hash of the next line matter to anything?
+    fn needs_leaf(&self) -> bool {
+        match self.first_difference {
+            Some(_) => self.ahead.len() < LOOK_AHEAD,
+            None => self.out.lines < MAX_OBSERVED_LINES as u64,
+        }
+    }
+
     /// Takes a line by its [`leaf_hash`].
     fn line(&mut self, plain: Digest, at: [u64; 2]) {
         let index = self.out.lines;
@@ -185,7 +204,9 @@ impl<'a> LogReader<'a> {
         }
         let number = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(sealed) = self.sealed.get(number) else {
-            self.out.new_lines.push(plain);
+            if number < MAX_OBSERVED_LINES {
+                self.out.new_lines.push(plain);
+            }
             return;
         };
         let leaf = self.walk.as_mut().and_then(|walk| walk.next_leaf(&plain));

@@ -329,7 +329,7 @@ impl Scanner {
                 start,
                 end: self.offset,
             };
-            self.fault(place.error(FindingCode::EventAfterEnd, AFTER_END));
+            self.fault(|| place.error(FindingCode::EventAfterEnd, AFTER_END));
         }
         self.out.watch.line_left_out();
         if self.out.failure.is_none() {
@@ -371,7 +371,7 @@ impl Scanner {
             Ok(frame) => self.event(line, &frame, place, points),
             Err(fault) => {
                 self.out.tail_lines += 1;
-                self.fault(place.error(FindingCode::LineMalformed, fault.message()));
+                self.fault(|| place.error(FindingCode::LineMalformed, fault.message()));
             }
         }
         if self.options.every_signature && self.out.tail_lines > 0 {
@@ -420,10 +420,8 @@ impl Scanner {
         points: &mut Vec<PrefixPoint>,
     ) {
         if frame.thread_id != self.out.thread_text {
-            self.fault(place.error(
-                FindingCode::ThreadIdChanged,
-                "the line names another thread than line 1",
-            ));
+            let text = "the line names another thread than line 1";
+            self.fault(|| place.error(FindingCode::ThreadIdChanged, text));
         }
         if frame.event_type == "checkpoint" {
             self.out.checkpoints += 1;
@@ -437,7 +435,7 @@ impl Scanner {
             );
         }
         if !self.chain.order.event(frame.event_type) {
-            self.fault(place.error(FindingCode::EventAfterEnd, AFTER_END));
+            self.fault(|| place.error(FindingCode::EventAfterEnd, AFTER_END));
         }
         self.out.tail_lines += 1;
         let understood = match frame.event_type {
@@ -455,7 +453,7 @@ impl Scanner {
             _ => Ok(()),
         };
         if let Err(why) = understood {
-            self.fault(place.error(FindingCode::EventMalformed, why));
+            self.fault(|| place.error(FindingCode::EventMalformed, why));
         }
     }
 
@@ -551,9 +549,9 @@ impl Scanner {
         self.out.delegated_since.clear();
     }
 
-    /// Remembers the first line since the last seal that no seal may cover.
-    fn fault(&mut self, finding: Finding) {
-        self.chain.fault.get_or_insert(finding);
+    /// Remembers the first line since the last seal that no seal may cover: only its text is made.
+    fn fault(&mut self, finding: impl FnOnce() -> Finding) {
+        self.chain.fault.get_or_insert_with(finding);
     }
 
     pub(super) fn fail(&mut self, verdict: Verdict, finding: Finding) {

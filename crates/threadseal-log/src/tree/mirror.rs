@@ -6,6 +6,8 @@
 //! ```
 //! Tiles are stored before the checkpoint that covers them: whatever fails, a reader finds every tile that it needs. The
 //! checkpoint there never goes back, and is of one log: so a mirror also remembers how far the log was.
+//!
+//! Objects get lost. So each update compares some tiles with those of the log, or all of them, and repairs them.
 
 use crate::layout::description::Description;
 use crate::layout::log_dir::{LogDir, damaged};
@@ -21,8 +23,11 @@ use threadseal_core::note::SignedNote;
 use threadseal_core::tlog::conflict::{Conflict, ShownEntry};
 use threadseal_core::tlog::tile::{TILE_WIDTH, Tile, TileKind, read_entries, write_hashes};
 use threadseal_store::objects::{self, Object, Objects, Put};
+use threadseal_store::random::{self, Random};
 
 const CHECKPOINT: &str = "checkpoint";
+/// Tiles beside the right edge that an update compares with those of the log.
+const SAMPLES: usize = 8;
 /// How often the checkpoint is tried again when another process brings up the same mirror.
 const MAX_TRIES: usize = 8;
 const MAX_TILE_BYTES: usize = 256 * (MAX_LOG_ENTRY_BYTES + 2);
@@ -36,9 +41,20 @@ pub enum Mirrored {
         from: u64,
         /// How many it has.
         to: u64,
+        /// Tiles that were lost or changed there, and were written again.
+        repaired: u64,
     },
     /// It has a tree that this log signed and does not continue: the log was rolled back, or was forked. Nothing was written.
     Contradicts(TreeHead),
+}
+
+/// Which tiles of a mirror an update compares with those of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// Those at the right edge of the tree, and a few others at random.
+    Some,
+    /// Every tile.
+    All,
 }
 
 /// Reads the log as it is at the call.
@@ -50,14 +66,28 @@ pub(crate) struct Mirror<'m> {
     pub(crate) description: &'m Description,
 }
 
+/// How an update compares, and what it needs for it.
+pub(crate) struct Comparison<'c> {
+    pub(crate) compared: Compared,
+    pub(crate) random: &'c dyn Random,
+    /// Checks the log itself as a whole, before it replaces anything.
+    pub(crate) fsck: &'c dyn Fn() -> Result<Checked, Error>,
+}
+
 impl Mirror<'_> {
     /// Brings the mirror up to the log in `dir`, whose tiles are written up to its checkpoint.
     ///
     /// # Errors
-    /// Kind `Refused` when another log is there or a tile there is another one; `External` when the storage or a file
-    /// fails: then the mirror is as it was, with more tiles at most.
-    pub(crate) fn update(&self, dir: &LogDir, view: &ReadView<'_>) -> Result<Mirrored, Error> {
+    /// Kind `Refused` when another log is there, or the log itself is damaged and a tile must be repaired; `External`
+    /// when the storage or a file fails: then the mirror is as it was, with more tiles at most.
+    pub(crate) fn update(
+        &self,
+        dir: &LogDir,
+        view: &ReadView<'_>,
+        comparison: &Comparison<'_>,
+    ) -> Result<Mirrored, Error> {
         let to = self.objects;
+        let mut compared = None;
         for _ in 0..MAX_TRIES {
             let note = dir.read(&dir.checkpoint(), MAX_NOTE_BYTES)?;
             let (note, tree) = note
@@ -69,9 +99,13 @@ impl Mirror<'_> {
             if !view()?.continues(&known)? {
                 return Ok(Mirrored::Contradicts(known));
             }
+            let repaired = match compared {
+                Some(repaired) => repaired,
+                None => *compared.insert(self.repair(dir, known.size, comparison)?),
+            };
             if there.is_some() && known.size >= tree.size {
                 let (from, to) = (known.size, known.size);
-                return Ok(Mirrored::Brought { from, to });
+                return Ok(Mirrored::Brought { from, to, repaired });
             }
             for tile in Tile::grown(known.size, tree.size) {
                 objects::seal(to, &tile.to_string(), &bytes_of(dir, &tile)?)?;
@@ -83,11 +117,42 @@ impl Mirror<'_> {
             };
             if let Put::Stored(_) = put {
                 let (from, to) = (known.size, tree.size);
-                return Ok(Mirrored::Brought { from, to });
+                return Ok(Mirrored::Brought { from, to, repaired });
             }
         }
         let text = format!("{}: other processes keep changing it", to.place());
         Err(Error::new(ErrorKind::External, text))
+    }
+
+    /// Compares tiles of a mirror of so many entries with those of the log, and writes those again that differ: how many.
+    fn repair(&self, dir: &LogDir, size: u64, comparison: &Comparison<'_>) -> Result<u64, Error> {
+        let mut repaired = 0;
+        for tile in chosen(size, comparison)? {
+            let name = tile.to_string();
+            let bytes = bytes_of(dir, &tile)?;
+            // A longer one is another one, too.
+            let there = self.objects.read(&name, MAX_TILE_BYTES)?;
+            if there.as_ref().is_some_and(|there| there.bytes == bytes) {
+                continue;
+            }
+            if repaired == 0 && !(comparison.fsck)()?.faults.is_empty() {
+                return Err(Error::refused(format!(
+                    "{}: {name} is not that of this log, which is damaged itself; nothing was repaired; \
+                     hint: threadseal log fsck",
+                    self.objects.place()
+                )));
+            }
+            let put = match &there {
+                None => self.objects.create(&name, &bytes)?,
+                Some(there) => self.objects.replace_if(&name, &there.version, &bytes)?,
+            };
+            match put {
+                Put::Stored(_) => repaired += 1,
+                // Another process repairs the same mirror.
+                Put::Differs => objects::seal(self.objects, &name, &bytes)?,
+            }
+        }
+        Ok(repaired)
     }
 
     /// Reads all of the mirror and computes every hash again; the log itself is only asked whether it continues it.
@@ -158,6 +223,25 @@ impl Mirror<'_> {
     fn not_ours(&self) -> Error {
         objects::damaged(self.objects, CHECKPOINT, "is not signed by this log")
     }
+}
+
+/// The tiles of a tree of this size that are compared.
+fn chosen(size: u64, comparison: &Comparison<'_>) -> Result<Vec<Tile>, Error> {
+    let all = Tile::grown(0, size);
+    if comparison.compared == Compared::All {
+        return Ok(all);
+    }
+    let last = |tile: &Tile| {
+        all.iter()
+            .all(|other| other.kind() != tile.kind() || other.index() <= tile.index())
+    };
+    let (mut edge, mut others): (Vec<Tile>, Vec<Tile>) = all.iter().partition(|tile| last(tile));
+    for _ in 0..SAMPLES.min(others.len()) {
+        let drawn = u64::from_le_bytes(random::array(comparison.random)?);
+        let at = drawn % others.len() as u64;
+        edge.push(others.swap_remove(usize::try_from(at).unwrap_or_default()));
+    }
+    Ok(edge)
 }
 
 /// The leaves of a mirror, as its entries give them.

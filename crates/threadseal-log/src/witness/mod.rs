@@ -18,4 +18,4 @@ mod serve;
 pub use client::{Asked, Asking, last_cosigned};
 pub use files::{Answer, MAX_KEPT_CONFLICTS, Remembered, WitnessFiles, WitnessKey, folder_name};
 #[cfg(feature = "serve")]
-pub use serve::{WitnessService, router, serve};
+pub use serve::{PeerLimit, WitnessService, router, serve};

@@ -3,11 +3,12 @@
 //! ```text
 //! connection, one of a bounded number ─► hyper: head, within bounds ─► router ─► body, within bounds ─► WitnessFiles ─► answer
 //! ```
-//! Every wait has an end: for a head, for a body, for a connection as a whole, and for the last answers when the service
-//! stops. TLS is the task of a proxy in front.
+//! Every wait has an end: for a request with head and body, for a connection as a whole, and for the last answers when the
+//! service stops. `peers` keeps one peer from taking the connections of all others. TLS is the task of a proxy in front.
+
+mod peers;
 
 use crate::witness::files::{Answer, WitnessFiles, WitnessKey};
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -15,10 +16,12 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use http_body_util::BodyExt as _;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use peers::{Pace, Peers};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
@@ -39,14 +42,18 @@ use tokio::time::{sleep, timeout};
 
 /// Connections at one time.
 const MAX_CONNECTIONS: usize = 128;
+/// Connections of one peer at one time: of an IPv4 address, or of the /64 network of an IPv6 address.
+const MAX_PEER_CONNECTIONS: usize = 8;
 /// Connections beyond them that are answered with 503; more are closed at once.
 const MAX_REFUSED_CONNECTIONS: usize = 128;
 /// Longest head of a request in bytes.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// Most header fields of a request.
 const MAX_HEADERS: usize = 64;
-/// For a head, and for a body, and for the wait until the next request.
-const MAX_REQUEST_TIME: Duration = Duration::from_secs(30);
+/// For a whole request, its head and its body, since the connection began or since the answer before.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
+/// For a body in any case: its head may have come late on a connection that was idle.
+const MIN_BODY_TIME: Duration = Duration::from_secs(2);
 /// For a connection with all of its requests: a client that reads no answers holds it no longer.
 const MAX_CONNECTION_TIME: Duration = Duration::from_secs(600);
 /// For the rest of a body that was refused, and how much of it is read.
@@ -140,6 +147,15 @@ impl WitnessService {
     }
 }
 
+/// Who the peers of the service are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerLimit {
+    /// Its clients: the connections of each one are bounded.
+    Clients,
+    /// A proxy, which bounds those of its own clients.
+    Proxy,
+}
+
 /// The answers of a witness.
 pub fn router(service: Arc<WitnessService>) -> Router {
     Router::new().fallback(answer).with_state(service)
@@ -152,6 +168,7 @@ pub fn router(service: Arc<WitnessService>) -> Router {
 pub fn serve(
     listener: TcpListener,
     service: WitnessService,
+    limit: PeerLimit,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let failed = |error: std::io::Error| {
@@ -171,7 +188,7 @@ pub fn serve(
     };
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-        accept(listener, service, stopped).await;
+        accept(listener, service, limit, stopped).await;
         Ok(())
     });
     // An answer that is late by now may hang in the system: it is not waited for.
@@ -182,12 +199,13 @@ pub fn serve(
 async fn accept(
     listener: tokio::net::TcpListener,
     service: WitnessService,
+    limit: PeerLimit,
     stopped: impl Future<Output = ()>,
 ) {
     let warn = service.warn;
     let router = router(Arc::new(service));
     let busy = Router::new().fallback(too_many);
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let peers = Peers::new(limit);
     let refusals = Arc::new(Semaphore::new(MAX_REFUSED_CONNECTIONS));
     let (stop, stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
@@ -198,8 +216,8 @@ async fn accept(
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok((stream, address)) => (stream, address.ip()),
             Err(error) => {
                 // Too many open files, or a connection that was closed before it was accepted.
                 warn(&format!("cannot accept a connection: {error}"));
@@ -207,18 +225,23 @@ async fn accept(
                 continue;
             }
         };
-        let (slot, router) = match Arc::clone(&slots).try_acquire_owned() {
-            Ok(slot) => (slot, router.clone()),
-            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
-                Ok(slot) => (slot, busy.clone()),
-                Err(_) => continue,
-            },
-        };
         let stopping = stopping.clone();
-        connections.spawn(async move {
-            converse(stream, router, stopping).await;
-            drop(slot);
-        });
+        if let Some(admitted) = peers.admit(peer) {
+            let router = router.clone();
+            connections.spawn(async move {
+                let pace = Arc::clone(&admitted.pace);
+                tokio::select! {
+                    () = admitted.displaced() => {}
+                    () = converse(stream, router, pace, stopping) => {}
+                }
+            });
+        } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
+            let busy = busy.clone();
+            connections.spawn(async move {
+                converse(stream, busy, Arc::default(), stopping).await;
+                drop(slot);
+            });
+        }
     }
     drop(listener);
     // Every receiver sees the value, or is gone.
@@ -228,7 +251,13 @@ async fn accept(
 }
 
 /// Serves one connection until its client, its time or the service ends.
-async fn converse(stream: TcpStream, router: Router, mut stopping: watch::Receiver<bool>) {
+async fn converse(
+    stream: TcpStream,
+    router: Router,
+    pace: Arc<Pace>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let router = router.layer(Extension(pace));
     // Without it answers are later, and not others.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
@@ -266,6 +295,14 @@ async fn too_many(request: Request) -> Response {
 }
 
 async fn answer(State(service): State<Arc<WitnessService>>, request: Request) -> Response {
+    let pace = request.extensions().get::<Arc<Pace>>().cloned();
+    let pace = pace.unwrap_or_default();
+    let response = answer_in(&pace, service, request).await;
+    pace.answered();
+    response
+}
+
+async fn answer_in(pace: &Pace, service: Arc<WitnessService>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if let Err((status, why)) = check_head(&head.headers, head.version) {
         discard(body).await;
@@ -278,7 +315,7 @@ async fn answer(State(service): State<Arc<WitnessService>>, request: Request) ->
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let work: Box<dyn FnOnce() -> Response + Send> = match (path, folder) {
         ("/add-checkpoint", _) if head.method == Method::POST => {
-            let body = match read(&head.headers, body).await {
+            let body = match read(&head.headers, body, pace.left()).await {
                 Ok(body) => body,
                 Err((status, why)) => return closing(text(status, format!("{why}\n"))),
             };
@@ -300,6 +337,7 @@ async fn answer(State(service): State<Arc<WitnessService>>, request: Request) ->
             return text(StatusCode::NOT_FOUND, "nothing is here\n");
         }
     };
+    pace.arrived();
     // Locks and fsync block: they must not hold up other connections.
     let internal = |_| StatusCode::INTERNAL_SERVER_ERROR.into_response();
     spawn_blocking(work).await.unwrap_or_else(internal)
@@ -335,7 +373,7 @@ fn check_head(headers: &HeaderMap, version: Version) -> Result<(), Wrong> {
 }
 
 /// The body of a request, which is no longer than a request of a witness can be, and comes in time.
-async fn read(headers: &HeaderMap, mut body: Body) -> Result<Vec<u8>, Wrong> {
+async fn read(headers: &HeaderMap, mut body: Body, left: Duration) -> Result<Vec<u8>, Wrong> {
     const TOO_LARGE: Wrong = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too long");
     let length = headers.get(CONTENT_LENGTH).map(HeaderValue::as_bytes);
     let length = length.and_then(|length| std::str::from_utf8(length).ok()?.parse::<u64>().ok());
@@ -362,7 +400,7 @@ async fn read(headers: &HeaderMap, mut body: Body) -> Result<Vec<u8>, Wrong> {
         Ok(())
     };
     let late = (StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
-    let done = timeout(MAX_REQUEST_TIME, reading).await;
+    let done = timeout(left, reading).await;
     match done.unwrap_or(Err(late)) {
         Ok(()) => Ok(whole),
         Err(wrong) => {

@@ -252,6 +252,19 @@ fn known_head(bench: &Bench, seal: &ObservedSeal) -> Option<threadseal_core::rec
     known.map(|known| known.head)
 }
 
+// T-OBS-51
+#[test]
+fn a_log_of_more_lines_than_a_seal_file_covers_is_refused() {
+    let bench = Bench::new(&"\n".repeat(MAX_OBSERVED_LINES + 1));
+    let refused = bench.seal().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Limit);
+    assert!(
+        refused.to_string().contains("more than 1048576 lines"),
+        "{refused}"
+    );
+    assert!(!seal_path(&bench.log()).exists());
+}
+
 // T-CMD-20
 #[test]
 fn a_seal_file_keeps_room_for_the_next_seal() {

@@ -9,7 +9,11 @@
 //! Without locks a reader gets no signal of a change. Therefore [`Reading::is_unchanged`] compares
 //! the sizes and times of both files after each read. An unfinished rollback journal (`-journal`)
 //! can only be played back by writing, so such a file is refused. SQLite plays back no journal
-//! without the magic of one, and neither does such a file hide anything here.
+//! without the magic of one, and neither does such a file hide anything here. A writer keeps no
+//! rollback journal, so one that is found beside its file is not its own and is refused as well.
+//!
+//! SQLite opens what it finds beside a file, and waits for ever at a pipe. So every file that it
+//! would open is looked at before, and once more before its first read.
 //!
 //! Files are untrusted: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not loaded,
 //! and pages are checked as they are read.
@@ -44,6 +48,9 @@ const NO_LOCKS: &str = "vfs=unix-none";
 /// Mode of a new file: an agent's words are for its user.
 const FILE_MODE: u32 = 0o600;
 
+/// Files that SQLite opens beside a database.
+const SIDE_FILES: [&str; 3] = ["-journal", "-wal", "-shm"];
+
 /// A connection that may write, to a file that is made where there is none, whatever tables there
 /// are.
 pub(super) fn durable(path: &Path) -> Result<Connection, Error> {
@@ -72,10 +79,13 @@ pub(super) fn durable_itself(path: &Path) -> Result<Connection, Error> {
 
 fn durable_with(path: &Path, more: OpenFlags) -> Result<Connection, Error> {
     create_if_absent(path)?;
+    check_to_write(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let mut connection = Connection::open_with_flags(path, flags)
         .map_err(|error| failed("it cannot be opened", path, &error))?;
     let fail = |error| failed("it cannot be opened", path, &error);
+    // SQLite opens the files beside it at the first statement that reads.
+    check_to_write(path)?;
     wait_for_others(&mut connection).map_err(fail)?;
     distrust(&connection).map_err(fail)?;
     use_write_ahead_log(&connection, path)?;
@@ -86,6 +96,56 @@ fn durable_with(path: &Path, more: OpenFlags) -> Result<Connection, Error> {
         .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
         .map_err(fail)?;
     Ok(connection)
+}
+
+/// Looks at each file that SQLite would open for the database at `path`, so that none holds it up.
+///
+/// # Errors
+/// Kind `Refused` when one of them is no regular file.
+pub(super) fn check_files(path: &Path) -> Result<(), Error> {
+    for suffix in [""].into_iter().chain(SIDE_FILES) {
+        let file = beside(path, suffix);
+        let kind = match RealFs.symlink_metadata(&file) {
+            Ok(found) => found.kind,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(crate::sys::failure("read", &file, &error)),
+        };
+        if kind != FileKind::Regular {
+            return Err(Error::refused(format!(
+                "{}: it is {kind} and no regular file, so SQLite cannot open {}; remove it",
+                file.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// [`check_files`] for a writer, which would play back a journal that it finds.
+///
+/// # Errors
+/// Kind `Refused` also for a journal that is not of the first transaction of the file.
+pub(super) fn check_to_write(path: &Path) -> Result<(), Error> {
+    check_files(path)?;
+    let journal = beside(path, "-journal");
+    if ends_as_super_journal(&journal) {
+        return Err(Error::refused(format!(
+            "{}: the journal leads to other files, which SQLite would open and remove; move it away",
+            journal.display()
+        )));
+    }
+    match begins_as_journal(&journal) && !began_from_nothing(&journal) {
+        true => Err(unfinished(path)),
+        false => Ok(()),
+    }
+}
+
+fn unfinished(path: &Path) -> Error {
+    Error::refused(format!(
+        "a transaction on {} was not finished; open it once with the program that wrote it, \
+         which rolls it back",
+        path.display()
+    ))
 }
 
 fn create_if_absent(path: &Path) -> Result<(), Error> {
@@ -187,6 +247,7 @@ impl Reading {
     pub(super) fn bare(path: &Path) -> Result<Self, Error> {
         let fs = RealFs::shared();
         let size = |suffix: &str| fs.metadata(&beside(path, suffix)).map_or(0, |m| m.size);
+        check_files(path)?;
         if !fs.metadata(path).is_ok_and(|found| found.size > 0) {
             return Err(Error::new(
                 ErrorKind::External,
@@ -194,11 +255,7 @@ impl Reading {
             ));
         }
         if begins_as_journal(&beside(path, "-journal")) {
-            return Err(Error::refused(format!(
-                "a transaction on {} was not finished; open it once with the program that wrote it, \
-                 which rolls it back",
-                path.display()
-            )));
+            return Err(unfinished(path));
         }
         let stamps = stamps(path);
         let (how, locked) = match (size("-wal") > 0, is_in_use(&beside(path, "-shm"))) {
@@ -207,6 +264,7 @@ impl Reading {
             (true, false) => (NO_LOCKS, false),
         };
         let connection = open_uri(path, how)?;
+        check_files(path)?;
         if how == NO_LOCKS {
             // Without shared memory: the index of the log is made in this process.
             connection
@@ -269,6 +327,22 @@ pub(super) fn begins_as_journal(journal: &Path) -> bool {
     match beginning::<8>(journal) {
         Ok(beginning) => beginning == Some(JOURNAL_MAGIC),
         Err(_) => true,
+    }
+}
+
+/// Does a journal name a super-journal? SQLite opens and removes that file, wherever it is.
+fn ends_as_super_journal(journal: &Path) -> bool {
+    let end = || -> io::Result<bool> {
+        let file = RealFs.open(journal, crate::sys::Access::Read)?;
+        let size = file.metadata()?.size;
+        let mut bytes = [0; JOURNAL_MAGIC.len()];
+        let start = size.saturating_sub(bytes.len() as u64);
+        let read = crate::sys::read_full_at(&*file, &mut bytes, start)?;
+        Ok(read == bytes.len() && bytes == JOURNAL_MAGIC)
+    };
+    match end() {
+        Ok(ends) => ends,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }
 

@@ -8,15 +8,24 @@
 //! Of several writers, of this process or others, one is in a transaction at a time; the others
 //! wait. The schema of a found file is not trusted, long values are not loaded, and damaged pages
 //! are noticed. Triggers that a file declares do not run, and a view does not count as a table.
-//! None of these files has either.
+//! None of these files has either. What a viewed file makes SQLite compute has a bound of steps.
 
 use super::connect;
 use super::failure::failed;
 use super::turn::Turnstile;
+use crate::sys::{Fs as _, RealFs};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use threadseal_core::error::{Error, ErrorKind};
+
+/// Steps of SQLite's machine after which a look at a file ends: so many, and more for a longer file.
+const MAX_VIEW_STEPS: u64 = 50_000_000;
+/// A table that is read as a whole takes one step for a few bytes at most.
+const MAX_STEPS_PER_BYTE: u64 = 16;
+/// Steps between two looks at the bound.
+const STEPS: u16 = 1_000;
 
 /// An SQLite file.
 #[derive(Debug)]
@@ -108,8 +117,22 @@ pub fn view<T>(
             let nothing = Connection::open_in_memory();
             return work(&nothing.map_err(|error| error_of(path, &error))?);
         }
-        let reading = connect::Reading::bare(path)?;
+        let mut reading = connect::Reading::bare(path)?;
+        let fail = |error| error_of(path, &error);
+        connect::without_triggers(&reading.connection).map_err(fail)?;
+        let bound = bound_steps(&mut reading.connection, path).map_err(fail)?;
         let seen = work(&reading.connection);
+        if bound.is_passed() {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!(
+                    "SQLite file {}: what it declares makes a query without an end; it was stopped \
+                     after {} steps",
+                    path.display(),
+                    bound.most
+                ),
+            ));
+        }
         if reading.is_unchanged() {
             return seen;
         }
@@ -118,6 +141,46 @@ pub fn view<T>(
         ErrorKind::External,
         format!("{} keeps changing; try again", path.display()),
     ))
+}
+
+/// A bound of the steps of one connection.
+struct StepBound {
+    most: u64,
+    left: Arc<AtomicU64>,
+}
+
+impl StepBound {
+    fn is_passed(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Ends the statements of a connection after so many steps. A clock would make it a matter of luck.
+fn bound_steps(connection: &mut Connection, path: &Path) -> rusqlite::Result<StepBound> {
+    let size = |suffix| RealFs.metadata(&connect::beside(path, suffix));
+    let bytes: u64 = ["", "-wal"]
+        .into_iter()
+        .map(|suffix| size(suffix).map_or(0, |found| found.size))
+        .sum();
+    let most = MAX_VIEW_STEPS.saturating_add(bytes.saturating_mul(MAX_STEPS_PER_BYTE));
+    let left = Arc::new(AtomicU64::new(most));
+    let counter = Arc::clone(&left);
+    let count = move || {
+        let left = counter.load(Ordering::Relaxed);
+        let left = left.saturating_sub(u64::from(STEPS));
+        counter.store(left, Ordering::Relaxed);
+        left == 0
+    };
+    connection.progress_handler(i32::from(STEPS), Some(count))?;
+    Ok(StepBound { most, left })
+}
+
+/// Looks at each file that SQLite would open for the database at `path`, to write to it.
+///
+/// # Errors
+/// Kind `Refused` when one of them is no regular file, or a journal that this program did not write.
+pub fn check_files(path: &Path) -> Result<(), Error> {
+    connect::check_to_write(path)
 }
 
 /// Does it hold nothing, not even a table?
@@ -193,6 +256,120 @@ mod tests {
         });
         assert_eq!(done.unwrap(), 1);
         assert_eq!(database.read(count).unwrap(), 1);
+    }
+
+    // T-REG-15
+    #[test]
+    fn a_query_without_an_end_stops_at_a_bound_of_steps() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        let raw = Connection::open(&path).unwrap();
+        raw.execute_batch(
+            "CREATE VIEW t AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+             SELECT i AS n FROM n",
+        )
+        .unwrap();
+        drop(raw);
+        // Whether a view of the file is not asked, or ends at the bound: it gives no rows.
+        view(&path, count).unwrap_err();
+        let endless = |connection: &Connection| {
+            let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+                       SELECT COUNT(*) FROM n";
+            let seen = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+            seen.map_err(|error| error_of(&path, &error))
+        };
+        let stopped = view(&path, endless).unwrap_err();
+        assert_eq!(stopped.kind(), ErrorKind::Limit, "{stopped}");
+    }
+
+    fn fifo(path: &Path) {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }
+
+    // T-STO-34
+    #[test]
+    fn a_pipe_beside_a_file_is_named_and_holds_up_no_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for suffix in ["-journal", "-wal", "-shm"] {
+            let path = folder.path().join(format!("d{suffix}.db"));
+            Database::open(&path)
+                .unwrap()
+                .write(|t| {
+                    let made = t.execute_batch(TABLE);
+                    made.map_err(|error| error_of(&path, &error))
+                })
+                .unwrap();
+            let pipe = connect::beside(&path, suffix);
+            fifo(&pipe);
+            for refused in [
+                view(&path, count).map(drop),
+                Database::open(&path).map(drop),
+            ] {
+                let refused = refused.unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+                let named = format!("d{suffix}.db{suffix}: it is a pipe");
+                assert!(refused.to_string().contains(&named), "{refused}");
+            }
+            std::fs::remove_file(pipe).unwrap();
+            assert_eq!(view(&path, count).unwrap(), 0);
+        }
+        let path = folder.path().join("pipe.db");
+        fifo(&path);
+        for refused in [
+            view(&path, count).map(drop),
+            Database::open(&path).map(drop),
+        ] {
+            let refused = refused.unwrap_err();
+            assert!(refused.to_string().contains("it is a pipe"), "{refused}");
+        }
+    }
+
+    /// A hot journal of a database with pages, which restores no page.
+    fn hot_journal(super_journal: &Path) -> Vec<u8> {
+        const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+        let page: u32 = 4096;
+        let mut bytes = MAGIC.to_vec();
+        for word in [0, 0, 2, 512, page] {
+            bytes.extend(u32::to_be_bytes(word));
+        }
+        bytes.resize(512, 0);
+        let name = super_journal.as_os_str().as_encoded_bytes();
+        bytes.extend((0x4000_0000 / page + 1).to_be_bytes());
+        bytes.extend(name);
+        bytes.extend(u32::try_from(name.len()).unwrap().to_be_bytes());
+        let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+        bytes.extend(sum.to_be_bytes());
+        bytes.extend(MAGIC);
+        bytes
+    }
+
+    // T-STO-35
+    #[test]
+    fn a_journal_that_this_program_did_not_write_is_not_played_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        let database = Database::open(&path).unwrap();
+        let made = database.write(|transaction| {
+            let made = transaction.execute_batch(TABLE);
+            made.map_err(|error| error_of(&path, &error))
+        });
+        made.unwrap();
+        drop(database);
+        let journal = connect::beside(&path, "-journal");
+        let other = folder.path().join("d.db-mj0ABCDE901");
+        fifo(&other);
+        let whole = hot_journal(&other);
+        let of_nothing = [&whole[..16], &[0; 4], &whole[20..]].concat();
+        let without_magic = [&[1; 8], &whole[8..]].concat();
+        for planted in [&whole[..512], &whole, &of_nothing, &without_magic] {
+            std::fs::write(&journal, planted).unwrap();
+            let refused = Database::open(&path).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+            assert_eq!(std::fs::read(&journal).unwrap(), *planted);
+        }
+        std::fs::remove_file(&journal).unwrap();
+        assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 0);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use clap::Args;
 use serde_json::json;
-use threadseal_log::Mirrored;
+use threadseal_log::{Compared, Mirrored};
 use threadseal_store::objects;
 
 /// What `log publish` takes.
@@ -17,6 +17,9 @@ pub(crate) struct PublishArgs {
     /// Store: s3://…, gs://…, az://… or object+file:DIR; the environment has the credentials
     #[arg(value_name = "STORE")]
     store: String,
+    /// Compare each tile there with the log, and not only some at random; those that differ are repaired
+    #[arg(long)]
+    check: bool,
 }
 
 /// Updates the published copy; exits 1 if it is newer than the log, or belongs to another one.
@@ -25,17 +28,26 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
     let store = objects::open(&args.store, &object_storage_settings())?;
     let schema = "threadseal.log.publish/1";
     let place = store.place();
-    match log.mirror(&*store)? {
-        Mirrored::Brought { from, to } => {
+    let compared = match args.check {
+        true => Compared::All,
+        false => Compared::Some,
+    };
+    match log.mirror(&*store, compared)? {
+        Mirrored::Brought { from, to, repaired } => {
             if context.json {
                 let value = json!({"schema": schema, "place": place, "state": "published",
-                                   "from": from, "size": to});
+                                   "from": from, "size": to, "repaired": repaired});
                 out.object(&value, Exit::Done);
             } else if !context.quiet {
                 out.line(format_args!(
                     "published: {}, {} of them new",
                     entries(to),
                     to - from
+                ));
+            }
+            if !context.json && repaired > 0 {
+                out.line(format_args!(
+                    "repaired: {repaired} tiles there were not those of the log"
                 ));
             }
             Ok(Exit::Done)

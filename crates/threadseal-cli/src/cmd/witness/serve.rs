@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use threadseal_core::key::{KeyUsage, Signer as _};
 use threadseal_core::note::KeyName;
-use threadseal_log::witness::{WitnessKey, WitnessService, serve};
+use threadseal_log::witness::{PeerLimit, WitnessKey, WitnessService, serve};
 use threadseal_store::clock::SystemClock;
 
 /// What `witness serve` takes.
@@ -29,6 +29,9 @@ pub(crate) struct ServeArgs {
     /// 16 digits of the key's id]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// All connections come from a proxy, which bounds those of each client; else a client has 8
+    #[arg(long)]
+    behind_proxy: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -74,6 +77,10 @@ pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome
     out.flush();
     let files = files(&home, context);
     let service = WitnessService::new(files, key, Box::new(SystemClock), complain);
-    serve(listener, service, &end)?;
+    let limit = match args.behind_proxy {
+        true => PeerLimit::Proxy,
+        false => PeerLimit::Clients,
+    };
+    serve(listener, service, limit, &end)?;
     Ok(Exit::Done)
 }

@@ -309,3 +309,18 @@ fn rows_of_a_database_are_written_as_verified_only_where_its_notes_agree() {
     assert_eq!(ran.stdout, "");
     ran.stderr.has("tampered");
 }
+
+// T-STO-34
+#[test]
+fn a_pipe_beside_a_store_holds_up_no_command() {
+    let sandbox = ready();
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let pipe = sandbox.path(format!("runs.db{suffix}"));
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let command = "ledger append sqlite:runs.db --run r";
+        sandbox.exits(2, command).warns("it is a pipe");
+        let _absent = fs::remove_file(sandbox.path("runs.db"));
+        let _gone = fs::remove_file(&pipe);
+    }
+}

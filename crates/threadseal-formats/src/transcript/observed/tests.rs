@@ -513,3 +513,26 @@ fn statements_within_their_bounds_have_one_spelling() {
         assert!(bad.sign(&header, &signer(3)).is_err());
     }
 }
+
+// T-OBS-51
+#[test]
+fn lines_beyond_those_of_a_seal_file_are_counted_only() {
+    let mut reader = LogReader::new(None, true);
+    let text = "\n".repeat(1 << 16);
+    let pushed = 2 * MAX_OBSERVED_LINES / text.len();
+    (0..pushed).for_each(|_| reader.push(text.as_bytes()));
+    reader.push(b"x");
+    let scan = reader.finish();
+    let lines = 2 * MAX_OBSERVED_LINES as u64;
+    assert_eq!((scan.lines, scan.whole_bytes), (lines + 1, lines + 1));
+    assert_eq!(scan.new_lines.len(), MAX_OBSERVED_LINES);
+    // A seal file is read for what it covers, however long its log became.
+    let pair = Pair::new(7, Some(ROOT), &["a", "b"]);
+    let seals = parse(&pair.seals).unwrap();
+    let mut reader = LogReader::new(Some(&seals), true);
+    reader.push(b"a\nb\n");
+    (0..pushed).for_each(|_| reader.push(text.as_bytes()));
+    let scan = reader.finish();
+    assert_eq!((scan.sealed_end, scan.lines), (Some(4), lines + 2));
+    assert_eq!(scan.new_lines.len(), MAX_OBSERVED_LINES - 2);
+}

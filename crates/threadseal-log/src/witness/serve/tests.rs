@@ -32,7 +32,8 @@ impl Serving {
         let address = listener.local_addr().unwrap();
         let stop = Arc::<AtomicBool>::default();
         let stopping = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || serve(listener, service, &stopping));
+        let thread =
+            std::thread::spawn(move || serve(listener, service, PeerLimit::Clients, &stopping));
         Self {
             address,
             stop,
@@ -213,18 +214,52 @@ fn an_answer_has_its_length_and_without_a_body_only_that() {
     }
 }
 
+/// A connection of another address of this machine.
+fn connect_from(last: usize, to: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().unwrap();
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        let from = format!("127.0.1.{last}:0");
+        socket.bind(from.parse().unwrap()).unwrap();
+        socket.connect(to).await.unwrap().into_std().unwrap()
+    });
+    stream.set_nonblocking(false).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    stream
+}
+
+const GET: &str = "GET /x HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n";
+
+// T-WIT-33
 #[test]
-fn connections_beyond_the_bound_are_refused_and_the_others_served() {
+fn a_peer_with_many_connections_is_refused_and_the_others_served() {
     let serving = Serving::start();
-    let mut held: Vec<TcpStream> = (0..MAX_CONNECTIONS).map(|_| serving.connect()).collect();
-    let get = "GET /x HTTP/1.1\r\nHost: w\r\nConnection: close\r\n\r\n";
+    let mut held: Vec<TcpStream> = (0..MAX_PEER_CONNECTIONS)
+        .map(|_| serving.connect())
+        .collect();
     // Connections are accepted in their order.
-    assert_eq!(serving.status(get), 503);
-    let first = &mut held[0];
-    first.write_all(get.as_bytes()).unwrap();
-    let mut answer = String::new();
-    first.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(serving.status(GET), 503);
+    for mut served in [connect_from(1, serving.address), held.remove(0)] {
+        served.write_all(GET.as_bytes()).unwrap();
+        let mut answer = String::new();
+        served.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    }
+}
+
+// T-WIT-33
+#[test]
+fn peers_that_send_nothing_make_room_for_one_that_does() {
+    let serving = Serving::start();
+    let connect = |number: usize| connect_from(2 + number / MAX_PEER_CONNECTIONS, serving.address);
+    let mut held: Vec<TcpStream> = (0..MAX_CONNECTIONS).map(connect).collect();
+    assert_eq!(serving.status(GET), 404);
+    let mut rest = Vec::new();
+    held[0].read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, b"");
 }
 
 #[test]
