@@ -154,9 +154,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 
 /// Writes the report for people.
 fn write_report(to: &Path, run: &VerifyRun, context: &Context) -> Result<(), Failure> {
-    let form = paper::Form::of(to).ok_or_else(|| {
-        Failure::new("the name of a report ends in .html or .md").about(to)
-    })?;
+    let form = paper::Form::of(to)
+        .ok_or_else(|| Failure::new("the name of a report ends in .html or .md").about(to))?;
     let page = form.page(run, context.now()?);
     atomic::create_new(&*context.fs, to, page.as_bytes(), PRIVATE_FILE)?;
     if !context.quiet {

@@ -71,7 +71,7 @@ impl Scene {
     fn refused_to(&self, home: &Path, id: &str, why: &str) {
         for command in ["resume", "handoff"] {
             let line = once_more(id).replace("resume", command);
-            let told = self.in_home(home, &line).exits(2).stderr;
+            let told = self.in_home(home, &line).fails().stderr;
             assert!(told.contains(why), "{command}: {told}");
         }
     }

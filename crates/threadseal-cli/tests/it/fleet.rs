@@ -127,7 +127,7 @@ impl Ended {
     #[track_caller]
     fn refuses(&self, arguments: &str, why: &str) {
         let before = self.everything();
-        let ran = self.exits(2, arguments);
+        let ran = self.sh(arguments).fails();
         ran.stderr.has(why);
         assert_eq!(self.everything(), before, "{arguments:?}");
     }

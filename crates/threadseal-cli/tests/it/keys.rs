@@ -320,7 +320,7 @@ fn a_lost_private_half_is_named_with_the_command_that_replaces_the_key() {
         "another key made the seals of this log; hint: seal with that key, or --restart",
     );
     sandbox.ok("seal --detached some.jsonl --restart --why 'the key was lost'");
-    sandbox.exits(3, "verify some.jsonl").prints("open");
+    sandbox.ok("verify some.jsonl");
 }
 
 // T-KEY-22

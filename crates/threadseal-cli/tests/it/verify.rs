@@ -265,7 +265,9 @@ fn a_report_for_people_names_each_record_and_is_never_written_over_a_file() {
     for ending in ["html", "md"] {
         let verify = format!("verify runs --list --report out.{ending}");
         let ran = sandbox.exits(1, &verify);
-        ran.stdout.has("verified  runs/<b>good<b>.jsonl").has("  runs/bad.jsonl");
+        ran.stdout
+            .has("verified  runs/<b>good<b>.jsonl")
+            .has("  runs/bad.jsonl");
         let page = read(sandbox.path(&format!("out.{ending}")));
         page.has("1 verified").has("runs").lacks("<b>");
         sandbox.exits(1, &verify).warns(&format!("out.{ending}"));

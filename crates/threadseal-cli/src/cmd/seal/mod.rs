@@ -267,7 +267,6 @@ impl Sealing<'_> {
             Some(Kind::Events | Kind::Log) => log::seal(self, path),
             Some(Kind::Document(kind)) => document::seal(self, path, kind, rye),
             None if self.args.restart => log::seal(self, path),
-            None if !detect::is_of_lines(&file)? => log::seal(self, path),
             None => Err(Failure::new("unknown format; hint: --detached seals any log").about(path)),
         }
     }

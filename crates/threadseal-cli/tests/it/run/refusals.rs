@@ -17,7 +17,7 @@ pub(super) fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
 #[track_caller]
 pub(super) fn refused(sandbox: &Sandbox, arguments: &str) -> Ran {
     let before = everything(sandbox);
-    let ran = sandbox.exits(2, format!("{arguments} {PROJECT}"));
+    let ran = sandbox.sh(format!("{arguments} {PROJECT}")).fails();
     let after = everything(sandbox);
     let names = before.keys().chain(after.keys());
     let changed: Vec<_> = names

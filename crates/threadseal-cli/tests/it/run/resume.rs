@@ -134,7 +134,7 @@ fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     ] {
         while_it_holds(path, bytes, || {
             let before = state(&sandbox);
-            let ran = resume(&sandbox, &first, "").exits(2);
+            let ran = resume(&sandbox, &first, "").exits(1);
             assert!(state(&sandbox) == before, "{attack}: something changed");
             assert!(!ran.stderr.is_empty(), "{attack}");
         });
@@ -404,7 +404,7 @@ fn a_missing_registry_is_reported_and_rebuilt_from_records_alone() {
     let whole = read(&transcript);
     fs::write(&transcript, whole.replace("I write it.", "I rob it.")).unwrap();
     let recover = |id: &str| sandbox.sh(format!("thread recover {id} --project p"));
-    recover(&first).exits(2);
+    recover(&first).exits(1);
     assert!(!folder.join("registry.db").exists());
     fs::write(&transcript, whole).unwrap();
     for id in [second, &child, &first] {
