@@ -71,7 +71,10 @@ impl Page {
     fn of(run: &VerifyRun, now: Timestamp) -> Self {
         let mut about = vec![
             ("verified at", now.to_iso_seconds()),
-            ("by", concat!("threadseal ", env!("CARGO_PKG_VERSION")).to_owned()),
+            (
+                "by",
+                concat!("threadseal ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ),
         ];
         let mut trusts: Vec<String> = run
             .results
@@ -85,7 +88,11 @@ impl Page {
             closing: text::closing(&run.results, &run.errors, run.passed_over),
             about,
             records: run.results.iter().map(Record::of).collect(),
-            errors: run.errors.iter().map(|error| Clean(&error.message).to_string()).collect(),
+            errors: run
+                .errors
+                .iter()
+                .map(|error| Clean(&error.message).to_string())
+                .collect(),
         }
     }
 }
@@ -95,7 +102,11 @@ impl Record {
         Self {
             heading: text::heading(report, Palette::PLAIN),
             // Nothing of a pruned record is here.
-            exit: if is_pruned(report) { 3 } else { report.verdict.exit_code() },
+            exit: if is_pruned(report) {
+                3
+            } else {
+                report.verdict.exit_code()
+            },
             findings: report.findings.iter().map(text::finding).collect(),
             rows: text::rows(report),
         }
@@ -118,8 +129,17 @@ fn html(page: &Page) -> String {
     );
     html_table(&mut out, &page.about);
     for record in &page.records {
-        let Record { heading, exit, findings, rows } = record;
-        let _ = writeln!(out, "<section class=\"e{exit}\"><h2>{}</h2>", entities(heading));
+        let Record {
+            heading,
+            exit,
+            findings,
+            rows,
+        } = record;
+        let _ = writeln!(
+            out,
+            "<section class=\"e{exit}\"><h2>{}</h2>",
+            entities(heading)
+        );
         html_list(&mut out, findings);
         html_table(&mut out, rows);
         out.push_str("</section>\n");
@@ -249,7 +269,8 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let shape = |page: &str| -> Vec<String> {
             let tags = page.split('<').skip(1);
-            tags.map(|tag| tag.split('>').next().unwrap_or_default().to_owned()).collect()
+            tags.map(|tag| tag.split('>').next().unwrap_or_default().to_owned())
+                .collect()
         };
         let plain = Form::Html.page(&run_of("x"), now);
         for text in HOSTILE {
@@ -273,8 +294,15 @@ mod tests {
             let mut before = None;
             for c in shown.chars() {
                 let is_escaped = before == Some('\\');
-                assert!(!c.is_ascii_punctuation() || c == '\\' || is_escaped, "{text:?}: {shown}");
-                before = if c == '\\' && is_escaped { None } else { Some(c) };
+                assert!(
+                    !c.is_ascii_punctuation() || c == '\\' || is_escaped,
+                    "{text:?}: {shown}"
+                );
+                before = if c == '\\' && is_escaped {
+                    None
+                } else {
+                    Some(c)
+                };
             }
             assert!(page.contains(&shown), "{text:?}");
         }

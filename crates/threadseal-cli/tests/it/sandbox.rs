@@ -238,7 +238,7 @@ pub(crate) trait Shell {
 /// Does a line refuse a record for evidence: `… is VERDICT: MESSAGE [CODE]`?
 fn has_evidence(line: &str) -> bool {
     let is = |verdict: &&str| line.contains(&format!(" is {verdict}: "));
-    line.contains(']') && EVIDENCE.iter().any(|verdict| is(&verdict))
+    line.contains(']') && EVIDENCE.iter().any(is)
 }
 
 /// The verdicts of exit code 1.

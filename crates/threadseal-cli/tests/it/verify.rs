@@ -268,10 +268,10 @@ fn a_report_for_people_names_each_record_and_is_never_written_over_a_file() {
         ran.stdout
             .has("verified  runs/<b>good<b>.jsonl")
             .has("  runs/bad.jsonl");
-        let page = read(sandbox.path(&format!("out.{ending}")));
+        let page = read(sandbox.path(format!("out.{ending}")));
         page.has("1 verified").has("runs").lacks("<b>");
         sandbox.exits(1, &verify).warns(&format!("out.{ending}"));
-        assert_eq!(read(sandbox.path(&format!("out.{ending}"))), page);
+        assert_eq!(read(sandbox.path(format!("out.{ending}"))), page);
     }
     sandbox
         .exits(1, "verify runs --report out.pdf")
