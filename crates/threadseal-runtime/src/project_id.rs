@@ -78,7 +78,7 @@ impl Identity {
         let advice = |error: Error| {
             let text = "it identifies this project; hint: if it cannot be repaired, remove it and accept the project \
                         whose threads continue here: threadseal init --project DIR --accept ID";
-            Error::new(error.kind(), format!("{error}; {text}"))
+            Error::new(error.kind(), format!("{error}; {text}")).with_source(error)
         };
         let checked = read_verified(host, &path, &options).map_err(advice)?;
         let head = checked.head.ok_or_else(|| {

@@ -36,7 +36,7 @@ pub const NEXT: &str = "-next";
 /// Why a key of a home must not seal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyFault {
-    /// The home trusts another key under this name: somebody exchanged the files.
+    /// The home trusts another key under this name: an attacker exchanged the files.
     Exchanged {
         /// The name.
         name: String,

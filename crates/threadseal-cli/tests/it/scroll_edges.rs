@@ -69,7 +69,7 @@ fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
         format!("{suite}/unended.json"),
         format!("{suite}/empty.json"),
     ] {
-        let ran = sandbox.exits(1, format!("scroll head {path}"));
+        let ran = sandbox.sh(format!("scroll head {path}")).fails();
         assert_eq!(ran.stdout, "", "{path}");
     }
     sandbox.ok(format!("scroll head {whole:?}"));
