@@ -96,6 +96,7 @@ impl Scene {
     pub(super) fn new(cluster: &Cluster) -> Fallible<Self> {
         let folder = tempfile::tempdir()?;
         let ai = folder.path().join("project/.ai");
+        let mut files = Vec::new();
         for (path, text) in [
             ("directives/fleet/root.md", ROOT),
             ("directives/fleet/leaf.md", LEAF),
@@ -104,7 +105,8 @@ impl Scene {
         ] {
             let path = ai.join(path);
             std::fs::create_dir_all(path.parent().ok_or("no folder")?)?;
-            std::fs::write(path, text)?;
+            std::fs::write(&path, text)?;
+            files.push(path);
         }
         std::fs::write(folder.path().join("script.yaml"), SCRIPT)?;
         std::fs::write(folder.path().join("counter"), "")?;
@@ -122,7 +124,12 @@ impl Scene {
         if !made.success() {
             return Err("threadseal init failed".into());
         }
-        Ok(scene)
+        // A tool that takes a variable of the environment must be signed.
+        let sealed = scene.command(&["seal", "-q"]).args(&files).status()?;
+        match sealed.success() {
+            true => Ok(scene),
+            false => Err("threadseal seal failed".into()),
+        }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -159,13 +166,7 @@ impl Scene {
     /// Gives an order to run this directive.
     pub(super) fn order(&self, directive: &str) -> Fallible<()> {
         let given = self
-            .command(&[
-                "run",
-                directive,
-                "--detach",
-                "--allow-unsigned",
-                "--project",
-            ])
+            .command(&["run", directive, "--detach", "--project"])
             .arg(self.project())
             .stdout(Stdio::null())
             .status()?;
@@ -184,14 +185,7 @@ impl Scene {
         let project = self.project();
         let script = self.path("script.yaml");
         let child = self
-            .command(&[
-                "worker",
-                "--name",
-                name,
-                "--lease",
-                "1.5",
-                "--allow-unsigned",
-            ])
+            .command(&["worker", "--name", name, "--lease", "1.5"])
             .args(["--project".as_ref(), project.as_os_str()])
             .args(["--script".as_ref(), script.as_os_str()])
             .stdout(Stdio::null())
