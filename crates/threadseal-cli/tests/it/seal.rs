@@ -319,3 +319,29 @@ fn a_blank_before_a_checkpoint_of_rye_is_named_under_every_profile() {
         assert_ne!(sandbox.sh("verify t.jsonl").code, 0);
     });
 }
+
+// T-OBS-52
+#[test]
+fn an_unended_last_line_is_named_and_what_has_no_lines_is_sealed_whole() {
+    let sandbox = ready();
+    sandbox.write("log.jsonl", "{\"a\":1}\n{\"b\"");
+    for action in ["sealed", "unchanged"] {
+        let ran = sandbox.ok("seal log.jsonl");
+        ran.stdout
+            .has(action)
+            .has("bytes 8-12, an unended last line");
+    }
+    sandbox.exits(3, "seal log.jsonl --require-complete");
+    for (name, content) in [("x.eval", "PK\u{3}\u{4}ab"), ("p.txt", "{\n \"a\": 1\n}")] {
+        let path = sandbox.write(name, content);
+        sandbox
+            .ok(format!("seal --detached {name} --require-complete"))
+            .prints("not made of lines");
+        let mut bytes = fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&path, bytes).unwrap();
+        sandbox
+            .exits(1, format!("verify {name}"))
+            .prints("tampered");
+    }
+}
