@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► histories ─► kills ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
+//! sweep ─► faults ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
 //! one after the other, also after a failure
 //! ```
 
@@ -19,6 +19,9 @@ const HISTORIES: &str = "10000";
 
 /// Agents, hooks and watchers that are killed.
 const KILLS: &str = "500";
+
+/// Cases of parties that are hostile to a project.
+const HOSTILE: &str = "10000";
 
 /// Changed files of each kind that both verifiers judge.
 const DIFFERENCES: &str = "100000";
@@ -55,6 +58,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("faults", Box::new(faults)),
         ("histories", Box::new(histories)),
         ("kills", Box::new(kills)),
+        ("hostile", Box::new(hostile)),
         ("two-verifiers", Box::new(two_verifiers)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
@@ -127,6 +131,11 @@ fn histories() -> Fallible<bool> {
 /// Kills agents, hooks and watchers five hundred times: a test run does it 20 times.
 fn kills() -> Fallible<bool> {
     commands("kills::", "THREADSEAL_KILLS", KILLS)
+}
+
+/// Plays ten thousand cases of hostile parties: a test run plays 200.
+fn hostile() -> Fallible<bool> {
+    commands("hostile::", "THREADSEAL_HOSTILE", HOSTILE)
 }
 
 /// Compares the verifier in TypeScript with the one in Rust: the gate takes a thousand files of each
@@ -275,6 +284,7 @@ mod tests {
             "faults",
             "histories",
             "kills",
+            "hostile",
             "two-verifiers",
             "migrate-sim",
             "fleet",

@@ -58,7 +58,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         failure.print();
         let mut out = Out::stdout();
         if json {
-            out.json(&FailureOutput::new(&failure));
+            out.json_line(&FailureOutput::new(&failure));
         }
         return Err(out.finish(Exit::NoVerdict));
     }
@@ -76,7 +76,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
             let lines = text.lines().map(str::trim);
             let said: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
             let failure = Failure::new(said.join(" ").trim_start_matches("error: "));
-            out.json(&FailureOutput::new(&failure));
+            out.json_line(&FailureOutput::new(&failure));
         }
         out.finish(Exit::NoVerdict)
     })

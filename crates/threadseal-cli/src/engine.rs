@@ -105,6 +105,20 @@ impl EngineArgs {
     }
 }
 
+/// Refuses a thread against whose record there is evidence.
+///
+/// # Errors
+/// With the report on the record; and when it cannot be read.
+pub(crate) fn refuse_evidence(records: &Records, id: &ThreadId) -> Result<(), Failure> {
+    match records.evidence(id)? {
+        Some(refused) => {
+            let subject = format!("{}: the record of thread {id}", refused.report().path);
+            Err(refused.error(subject, "; hint: threadseal verify").into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Prints the result of a thread, and gives the exit.
 pub(crate) fn told(ran: &Ran, context: &Context, out: &mut Out) -> Exit {
     tell(ran, context, out);

@@ -2,6 +2,7 @@
 //! records alone.
 
 use crate::context::Context;
+use crate::engine::refuse_evidence;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::{DatabaseArgs, Fleet, Given, OrderEnd};
 use crate::output::Out;
@@ -68,7 +69,7 @@ impl OrderArgs {
             let (order, record) = (given.order, given.record.to_hex());
             match context.json {
                 true => out.json(
-                    &json!({"schema": "threadseal.order/1", "order": order, "record": record}),
+                    &json!({"schema": "threadseal.run.order/1", "order": order, "record": record}),
                 ),
                 false => out.line(order),
             }
@@ -79,11 +80,8 @@ impl OrderArgs {
         match fleet.outcome(&records, given, cancel, host)? {
             OrderEnd::Ended(result) => Ok(tell(result, context, out)),
             OrderEnd::Refused(thread, why) => {
-                complain(&format!("order {}: {}", given.order, Clean(&why)));
-                match records.has_evidence(&thread)? {
-                    true => Ok(Exit::Evidence),
-                    false => Ok(Exit::NoVerdict),
-                }
+                refuse_evidence(&records, &thread)?;
+                Err(Failure::new(format!("order {}: {why}", given.order)))
             }
             OrderEnd::Nothing { state, claim } => {
                 Err(Failure::new(unverified(given, &state, claim)))

@@ -4,7 +4,12 @@
 //! into an exit code that is never 0. So no command needs its own handling of a broken pipe or a
 //! full disk, and none can forget it.
 //!
-//! Each object for programs names its schema, which is a file of `spec/schemas/README.md`.
+//! Each object for programs names its schema, which is a file of `spec/schemas/README.md`. The object of a command is
+//! closed when the process ends, so that its `exit` is the exit code of the process:
+//!
+//! ```text
+//! {"schema":"threadseal.NAME/1",…,"exit":N,"code":CODE|null}
+//! ```
 
 use crate::exit::{Exit, Failure, complain, io_reason};
 use crate::redact_secrets;
@@ -13,14 +18,6 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use threadseal_core::report::{FindingCode, NotVerified, Report};
-
-/// An object with the exit code of the process.
-#[derive(Serialize)]
-struct Object<'v, T> {
-    #[serde(flatten)]
-    value: &'v T,
-    exit: u8,
-}
 
 /// A command that failed, for a reader that expects JSON:
 /// `{"schema":"threadseal.error/1","success":false,"message":"…","exit":2}`
@@ -54,6 +51,10 @@ impl<'f> FailureOutput<'f> {
 pub(crate) struct Out {
     sink: BufWriter<Box<dyn Write>>,
     failure: Option<io::Error>,
+    /// Is an object written that still lacks its last members?
+    is_open: bool,
+    /// The code of the finding that decides the exit code.
+    code: Option<FindingCode>,
 }
 
 impl Out {
@@ -67,6 +68,8 @@ impl Out {
         Self {
             sink: BufWriter::with_capacity(64 << 10, sink),
             failure: None,
+            is_open: false,
+            code: None,
         }
     }
 
@@ -83,26 +86,47 @@ impl Out {
         self.attempt(|sink| sink.write_all(bytes));
     }
 
-    /// One JSON value on one line.
+    /// The result of the command, as one object. [`Out::finish`] adds `exit` and `code`.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
+        self.close(Exit::Done);
         self.attempt(|sink| {
-            if redact_secrets::is_anything() {
-                let bytes = json::to_vec(value);
-                let text = String::from_utf8_lossy(&bytes);
-                sink.write_all(redact_secrets::without_in_json(&text).as_bytes())?;
-            } else {
-                json::write(&mut *sink, value)?;
-            }
+            let bytes = encoded(value);
+            sink.write_all(bytes.strip_suffix(b"}").unwrap_or(&bytes))
+        });
+        self.is_open = true;
+    }
+
+    /// The result of the command, as one object whose members [`Out::bytes`] wrote, up to the brace that closes it.
+    pub(crate) fn json_members(&mut self) {
+        self.is_open = true;
+    }
+
+    /// The report whose verdict decides the exit code.
+    pub(crate) fn because(&mut self, report: &Report) {
+        self.code = report.code();
+    }
+
+    /// One object of several, or one that has its own `exit` and `code`.
+    pub(crate) fn json_line(&mut self, value: &impl Serialize) {
+        self.close(Exit::Done);
+        self.attempt(|sink| {
+            sink.write_all(&encoded(value))?;
             sink.write_all(b"\n")
         });
     }
 
-    /// One JSON object on one line, with the exit code as its last member.
-    pub(crate) fn object(&mut self, value: &impl Serialize, exit: Exit) {
-        self.json(&Object {
-            value,
-            exit: exit.code(),
-        });
+    /// One object of several, each with the exit code of its own round.
+    pub(crate) fn json_round(&mut self, value: &impl Serialize, exit: Exit) {
+        self.json(value);
+        self.close(exit);
+    }
+
+    fn close(&mut self, exit: Exit) {
+        if std::mem::take(&mut self.is_open) {
+            let (exit, code) = (exit.code(), self.code);
+            let code = code.map_or_else(|| "null".to_owned(), |code| format!("\"{code}\""));
+            self.attempt(|sink| writeln!(sink, ",\"exit\":{exit},\"code\":{code}}}"));
+        }
     }
 
     /// Flushes the output; false after standard output was closed.
@@ -113,6 +137,7 @@ impl Out {
 
     /// Flushes. If any write failed, reports it and replaces an `exit` of 0.
     pub(crate) fn finish(mut self, exit: Exit) -> Exit {
+        self.close(exit);
         self.attempt(Write::flush);
         match self.failure {
             None => exit,
@@ -129,6 +154,17 @@ impl Out {
         if self.failure.is_none() {
             self.failure = write(&mut self.sink).err();
         }
+    }
+}
+
+/// One JSON value without a line end, and without secrets of the command line.
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    let bytes = json::to_vec(value);
+    match redact_secrets::is_anything() {
+        false => bytes,
+        true => redact_secrets::without_in_json(&String::from_utf8_lossy(&bytes))
+            .into_owned()
+            .into_bytes(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! source.
 //!
 //! ```text
-//! {"schema":"threadseal.scroll-from/1","format":"codex","records":N,
+//! {"schema":"threadseal.scroll.from/1","format":"codex","records":N,
 //!  "turns":N,"tool_calls":N,"tool_results":N,
 //!  "tokens":{"input":N,"output":N,"cached":N,"reasoning":N},
 //!  "dropped":  [{"pointer":"/cwd","reason":"metadata","count":N,"lines":[[1,40],[42,42]]}, …],
@@ -225,7 +225,7 @@ impl Account {
             ])
         });
         object([
-            ("schema", "threadseal.scroll-from/1".into()),
+            ("schema", "threadseal.scroll.from/1".into()),
             ("format", format.into()),
             ("records", self.records.into()),
             ("turns", self.turns.into()),

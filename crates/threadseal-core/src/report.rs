@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! {"path","format","profile","verdict","completeness","trusted_until":{"line","byte","turn"},
-//!  "record","head","signers":[{"key","did","name","status"}],
+//!  "record","head","dates":{"sealed","first_held","last_held","stamped"},"signers":[{"key","did","name","status"}],
 //!  "findings":[{"code","severity","line","bytes":[a,b],"turn","message"}],
 //!  "checks":[{"name","result","why"}],"unauthenticated":[…],"trust",
 //!  "stats":{"bytes","events","checkpoints"},"compat":{…},"conversion"?:{…}}
@@ -16,6 +16,7 @@
 
 mod code;
 mod conversion;
+mod dates;
 pub mod heads;
 mod names;
 mod refusal;
@@ -23,6 +24,7 @@ mod spelling;
 
 pub use code::FindingCode;
 pub use conversion::Conversion;
+pub use dates::Dates;
 pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
 pub use names::{CheckName, Format, Profile};
 pub use refusal::NotVerified;
@@ -410,6 +412,8 @@ pub struct Report {
     /// What is published together with that head where the format has it: the root in the seal of
     /// an observed log, the digest of a ledger's signatures. No rendering shows it.
     pub root: Option<Digest>,
+    /// When it was sealed, held and stamped.
+    pub dates: Dates,
     /// The signers.
     pub signers: Vec<SignerReport>,
     /// All observations.
@@ -440,7 +444,7 @@ impl Serialize for Report {
         fn text(value: Option<impl fmt::Display>) -> Option<String> {
             value.map(|value| value.to_string())
         }
-        let count = 15 + usize::from(self.conversion.is_some());
+        let count = 16 + usize::from(self.conversion.is_some());
         let mut members = serializer.serialize_struct("Report", count)?;
         members.serialize_field("path", &self.path)?;
         members.serialize_field("format", &self.format)?;
@@ -450,6 +454,7 @@ impl Serialize for Report {
         members.serialize_field("trusted_until", &self.trusted_until)?;
         members.serialize_field("record", &text(self.record))?;
         members.serialize_field("head", &text(self.head))?;
+        members.serialize_field("dates", &self.dates)?;
         members.serialize_field("signers", &self.signers)?;
         members.serialize_field("findings", &self.findings)?;
         members.serialize_field("checks", &self.conclusion.checks)?;
@@ -482,6 +487,7 @@ impl Report {
             record: None,
             head: None,
             root: None,
+            dates: Dates::default(),
             signers: Vec::new(),
             findings: Vec::new(),
             unauthenticated: Vec::new(),
@@ -597,6 +603,17 @@ impl Report {
             self.downgrade(verdict, finding);
         }
         vouched
+    }
+
+    /// The first of the worst findings.
+    pub fn worst_finding(&self) -> Option<&Finding> {
+        self.findings.iter().min_by_key(|finding| finding.severity)
+    }
+
+    /// The code of the finding that decided against the record; none of a verified one.
+    pub fn code(&self) -> Option<FindingCode> {
+        let finding = self.worst_finding()?;
+        Some(finding.code).filter(|_| !self.verdict.is_success())
     }
 
     /// Whether the caller asked for other signers than one of this record's.

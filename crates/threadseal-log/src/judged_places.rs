@@ -5,9 +5,9 @@
 
 use crate::seal_log::SealLog;
 #[cfg(feature = "timestamp")]
-use crate::timestamps::{Authority, KeptStamp};
+use crate::timestamps::{Authority, KeptStamp, first_covering};
 #[cfg(feature = "timestamp")]
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 #[cfg(feature = "timestamp")]
 use std::sync::{Mutex, PoisonError};
@@ -36,18 +36,43 @@ struct Stamps {
     /// By name.
     authorities: Vec<(String, Authority)>,
     warn: fn(&str),
-    /// Stamps that stamp nothing, of which `warn` was called.
-    told: Mutex<BTreeSet<KeptStamp>>,
+    /// The responses of these authorities that are kept.
+    kept: OnceLock<Vec<KeptStamp>>,
+    /// Those that were judged, with the moment of a good one. `warn` was called for the others.
+    judged: Mutex<BTreeMap<KeptStamp, Option<Timestamp>>>,
 }
 
 #[cfg(feature = "timestamp")]
 impl Stamps {
-    /// Reports the fault of each stamp once.
-    fn tell(&self, kept: &KeptStamp, why: &str) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.insert(kept.clone()) {
+    /// By when the log had an entry, by the first good stamp that covers it. Each stamp is judged once.
+    fn first_covering(&self, log: &SealLog, entry: u64) -> Option<Timestamp> {
+        let files = log.stamp_files();
+        // What cannot be listed stamps nothing.
+        let kept = self.kept.get_or_init(|| files.list().unwrap_or_default());
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = first_covering(kept, entry, |one| {
+            let moment = match judged.get(one) {
+                Some(moment) => *moment,
+                None => {
+                    let moment = self.judge(log, one);
+                    judged.insert(one.clone(), moment);
+                    moment
+                }
+            }?;
+            Some((moment, moment))
+        });
+        found.map(|(_, moment)| moment)
+    }
+
+    fn judge(&self, log: &SealLog, kept: &KeptStamp) -> Option<Timestamp> {
+        let mut warn = |kept: &KeptStamp, why: &str| {
             (self.warn)(&format!("the stamp {} does not count: {why}", kept.file()));
-        }
+        };
+        let view = log.view().ok()?;
+        let stamp = log
+            .stamp_files()
+            .good(kept, &self.authorities, &view, &mut warn)?;
+        Some(stamp.latest())
     }
 }
 
@@ -72,7 +97,8 @@ impl JudgedPlaces {
         self.stamps = Some(Stamps {
             authorities,
             warn,
-            told: Mutex::default(),
+            kept: OnceLock::new(),
+            judged: Mutex::default(),
         });
         self
     }
@@ -106,13 +132,7 @@ impl SealPlaces for JudgedPlaces {
         if at.logged.head != *head {
             return None;
         }
-        let view = self.log.view().ok()?;
-        let mut told = |kept: &KeptStamp, why: &str| stamps.tell(kept, why);
-        let found = self
-            .log
-            .stamped(at.number, &stamps.authorities, &view, &mut told);
-        let (_, stamp) = found.ok().flatten()?;
-        Some(stamp.latest())
+        stamps.first_covering(&self.log, at.number)
     }
 
     fn keys(&self) -> Option<&KeyHistory> {

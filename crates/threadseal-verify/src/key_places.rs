@@ -21,7 +21,7 @@ use threadseal_log::{JudgedPlaces, SealLog};
 use threadseal_store::home::Home;
 
 /// The log of `home`, to judge keys of `store` by: those that ended in it and, where an authority stamps the log, those that are
-/// valid for a time; None where the log decides on no key.
+/// valid for a time. None where the log decides on no key and no authority stamps it.
 ///
 /// The store is read as if it had all that keys declared in the log: a process may have been killed before it wrote that down, or an
 /// older store was put back. Entry numbers of an earlier log are understood, too.
@@ -62,10 +62,7 @@ fn judged(
         let revoked = entry.revoked.as_ref();
         revoked.is_some_and(|revoked| revoked.entry.is_some())
     };
-    let authorities = match store.iter().any(TrustedKey::is_bound_in_time) {
-        true => authorities(home, sources),
-        false => Vec::new(),
-    };
+    let authorities = authorities(home, sources);
     if authorities.is_empty() && !store.iter().any(ended) {
         return Ok(None);
     }

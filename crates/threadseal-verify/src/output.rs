@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"schema":"threadseal.verify/1","results":[Report…],"errors":[{"path","message"}],
-//!  "passed_over":N,"summary":{"verified":N,…},"exit":N}
+//!  "passed_over":N,"summary":{"verified":N,…},"exit":N,"code":CODE|null}
 //! ```
 //! Characters that could fake terminal output are written as `\uxxxx`: the value stays the same,
 //! and reading it in a terminal stays safe.
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 use threadseal_core::error::Unbuilt;
-use threadseal_core::report::{CheckName, CheckResult, Report};
+use threadseal_core::report::{CheckName, CheckResult, FindingCode, Report};
 use threadseal_store::sys::path_text;
 
 /// The check that the tombstone of a pruned record passed.
@@ -59,6 +59,8 @@ pub struct VerifyOutput<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<Option<String>>,
     exit: u8,
+    /// That of the worst report.
+    code: Option<FindingCode>,
 }
 
 impl<'a> VerifyOutput<'a> {
@@ -73,6 +75,7 @@ impl<'a> VerifyOutput<'a> {
             summary: summary(results),
             evidence: None,
             exit,
+            code: code(results),
         }
     }
 
@@ -80,6 +83,11 @@ impl<'a> VerifyOutput<'a> {
     pub fn with_evidence(self, evidence: Option<Option<String>>) -> Self {
         Self { evidence, ..self }
     }
+}
+
+/// The code of the finding that decided against the first of the worst records.
+fn code(results: &[Report]) -> Option<FindingCode> {
+    results.iter().min_by_key(|report| report.verdict)?.code()
 }
 
 /// How many records came to each verdict; verdicts that no record got are left out. What was pruned is not among what was verified.

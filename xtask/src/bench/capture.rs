@@ -224,7 +224,7 @@ impl User {
         let mut lines = BufReader::new(out).lines();
         for line in lines.by_ref() {
             let line = line?;
-            if line.contains("threadseal.watching/1") {
+            if line.contains("threadseal.watch.folders/1") {
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok((watcher, line));
             }

@@ -86,7 +86,6 @@ struct ProofOutput<'a> {
     lines: Vec<LineOutput<'a>>,
     /// The place of the closing seal in a log; none if the proof does not contain one.
     anchor: Option<AnchorOutput<'a>>,
-    exit: u8,
 }
 
 #[derive(Serialize)]
@@ -248,11 +247,12 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     };
     checked.report.path = path_text(&args.proof);
     let exit = Exit::from_code(checked.report.verdict.exit_code());
+    out.because(&checked.report);
     let of_turn = checked.lines.iter().map(LineOutput::of_turn);
     let of_copy = lines.iter().zip(1..).map(LineOutput::of_copy);
     let rows: Vec<LineOutput<'_>> = of_turn.chain(of_copy).collect();
     if context.json {
-        out.json(&output(&checked, label.as_deref(), rows, exit));
+        out.json(&output(&checked, label.as_deref(), rows));
         return Ok(exit);
     }
     if !context.quiet || exit != Exit::Done {
@@ -336,7 +336,6 @@ fn output<'a>(
     checked: &'a Checked,
     label: Option<&'a str>,
     lines: Vec<LineOutput<'a>>,
-    exit: Exit,
 ) -> ProofOutput<'a> {
     ProofOutput {
         label,
@@ -345,7 +344,6 @@ fn output<'a>(
         turn: checked.turn,
         lines,
         anchor: checked.anchor.as_ref().map(AnchorOutput::of),
-        exit: exit.code(),
     }
 }
 

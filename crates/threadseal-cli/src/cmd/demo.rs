@@ -153,7 +153,6 @@ struct DemoOutput {
     schema: &'static str,
     folder: String,
     steps: Vec<StepOutput>,
-    exit: u8,
 }
 
 /// Runs all steps and leaves the files; exits 0 if every attack was detected.
@@ -199,7 +198,6 @@ pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome 
             schema: "threadseal.demo/1",
             folder,
             steps,
-            exit: exit.code(),
         });
     } else {
         let (home, records) = (folder.join("home"), records.display());

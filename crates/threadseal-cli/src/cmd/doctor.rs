@@ -95,7 +95,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context, out: &mut Out) -> Outcom
     status.problems.extend(home(&setup));
     let exit = status::exit(&status.problems);
     if context.json {
-        out.object(&output(&status, &examined, &setup), exit);
+        out.json(&output(&status, &examined, &setup));
     } else {
         if !context.quiet {
             show(&examined, out);

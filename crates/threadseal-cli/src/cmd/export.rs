@@ -5,12 +5,13 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use crate::sessions::{self, Unlock};
+use crate::sessions::{self, Judge, Unlock};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Version};
+use threadseal_capture::state::verify_version;
 use threadseal_store::atomic::{NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE, create_directories};
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::path_text;
@@ -26,6 +27,9 @@ pub(crate) struct ExportArgs {
     /// Also the earlier versions of logs that were written again
     #[arg(long)]
     versions: bool,
+    /// Export the session although there is evidence against it
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -46,6 +50,18 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     if logs.is_empty() {
         let words = sessions::forgotten(&archive, &id)?.unwrap_or_default();
         return Err(Failure::new(format!("{id}: {words}")));
+    }
+    let judge = Judge::of_home(&home, context)?;
+    let (archived, seen) = (&archive, &judge.verifier);
+    let reports = logs.iter().flat_map(|log| {
+        let versions =
+            (0..log.versions.len()).filter_map(|n| verify_version(log, n, archived, seen));
+        versions.flat_map(|result| result.reports().to_vec())
+    });
+    let worst = reports.min_by_key(|report| report.verdict);
+    if let Some(worst) = worst.filter(|worst| worst.verdict.is_evidence() && !args.anyway) {
+        let hint = "; hint: --anyway exports it as evidence";
+        return Err(Failure::refused(format!("session {id}"), &worst, hint));
     }
     create_directories(&*context.fs, &args.to, PRIVATE_DIRECTORY)?;
     let mut files = Vec::new();

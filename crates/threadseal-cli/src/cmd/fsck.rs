@@ -41,7 +41,6 @@ struct FsckOutput {
     schema: &'static str,
     runs: Vec<RunOutput>,
     transcripts: Vec<TranscriptOutput>,
-    exit: u8,
 }
 
 #[derive(Serialize)]
@@ -105,7 +104,6 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
                 .chain(gone.iter().map(shown_gone))
                 .collect(),
             transcripts: records.iter().map(shown_transcript).collect(),
-            exit: exit.code(),
         });
         return Ok(exit);
     }

@@ -53,10 +53,13 @@ pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outc
         out.bytes(b",\"messages\":");
     }
     array(&messages, out);
-    if context.json {
-        out.bytes(b"}");
+    match context.json {
+        true => {
+            out.because(&believed.report);
+            out.json_members();
+        }
+        false => out.bytes(b"\n"),
     }
-    out.bytes(b"\n");
     Ok(believed.settle(context))
 }
 

@@ -267,7 +267,7 @@ fn settle(outcome: Outcome, json: bool, out: &mut Out) -> Exit {
     outcome.unwrap_or_else(|failure| {
         failure.print();
         if json {
-            out.json(&FailureOutput::new(&failure));
+            out.json_line(&FailureOutput::new(&failure));
         }
         failure.exit()
     })

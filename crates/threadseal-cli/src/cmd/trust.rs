@@ -240,7 +240,7 @@ fn list(context: &Context, out: &mut Out) -> Outcome {
     let projects = trusted_projects::list(&home, &*context.fs)?;
     if context.json {
         out.json(&TrustOutput {
-            schema: "threadseal.trust/1",
+            schema: "threadseal.trust.list/1",
             path: home.trust_path().to_string_lossy().into_owned(),
             digest: store.digest().to_hex(),
             keys,
@@ -264,7 +264,7 @@ fn project(args: &ProjectArgs, context: &Context, out: &mut Out) -> Outcome {
     };
     if context.json {
         out.json(&serde_json::json!({
-            "schema": "threadseal.trusted_project/1",
+            "schema": "threadseal.trust.project/1",
             "path": changed.path,
             "owners": changed.owners,
             "trusted": !args.remove,
@@ -395,7 +395,7 @@ fn end_own(
 fn say(entry: &TrustedKey, context: &Context, out: &mut Out) {
     let entry = EntryOutput::of(entry);
     if context.json {
-        out.json(&serde_json::json!({"schema": "threadseal.trusted_key/1", "key": entry}));
+        out.json(&serde_json::json!({"schema": "threadseal.trust.entry/1", "key": entry}));
     } else if !context.quiet {
         out.line(entry.line());
     }

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &UninstallArgs, context: &Context, out: &mut Out) -> Out
             files: plan.removals.iter().map(file).collect(),
             problems,
         };
-        out.object(&output, exit);
+        out.json(&output);
         return Ok(exit);
     }
     for problem in &problems {

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         complain("nothing to verify: no file of a known format");
     }
     if context.json {
-        out.json(&run.output().with_evidence(evidence));
+        out.json_line(&run.output().with_evidence(evidence));
     } else {
         print(args, &run, context, out);
     }

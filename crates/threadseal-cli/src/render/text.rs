@@ -46,6 +46,7 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(head) = report.head {
         rows.push(("head", head.to_string()));
     }
+    rows.extend(dates(report));
     // A part of a record proves nothing about the whole.
     if report.format != Format::Proof {
         rows.push(("completeness", completeness(report.completeness).to_owned()));
@@ -73,6 +74,28 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
         rows.push(("hint", hint));
     }
     rows
+}
+
+/// When it was sealed, held and stamped, each with the clock that this rests on.
+fn dates(report: &Report) -> impl Iterator<Item = (&'static str, String)> {
+    let dates = report.dates;
+    let text = |moment: Option<Timestamp>, by: &str| {
+        moment.map(|moment| format!("{} ({by})", moment.to_iso_seconds()))
+    };
+    [
+        ("sealed", text(dates.sealed, "by the clock of its signer")),
+        (
+            "first held here",
+            text(dates.first_held, "by the clock of this host"),
+        ),
+        (
+            "last held here",
+            text(dates.last_held, "by the clock of this host"),
+        ),
+        ("stamped", text(dates.stamped, "no later, by an authority")),
+    ]
+    .into_iter()
+    .filter_map(|(label, text)| Some((label, text?)))
 }
 
 /// The next step, if the verdict needs one.

@@ -96,6 +96,17 @@ fn what_an_agent_deleted_verifies_from_the_archive_in_its_folder_too() {
     assert_eq!(gone["verdict"], "missing", "{gone:#}");
 }
 
+// T-CMD-24
+#[test]
+fn a_session_with_evidence_against_it_is_exported_as_evidence_alone() {
+    let sandbox = archived();
+    sandbox.ok("trust revoke self-observed --why stolen --at 2026-01-01T00:00:00Z");
+    sandbox.forget_heads();
+    sandbox.sh("export 3f9c out").refuses_with("[key_revoked]");
+    assert!(!sandbox.path("out").exists());
+    sandbox.ok("export 3f9c out --anyway");
+}
+
 // T-ARC-17
 #[test]
 fn a_session_is_listed_with_its_state_through_growth_deletion_and_change() {

@@ -61,7 +61,7 @@ impl Ended {
             thread: String::new(),
         };
         let order = ended.json("run demo/greet -i name=Ada --detach");
-        order.is(json!({"schema": "threadseal.order/1"}));
+        order.is(json!({"schema": "threadseal.run.order/1"}));
         ended.work("answers.yaml");
         ended.thread = ended.root().unwrap();
         Some(ended)

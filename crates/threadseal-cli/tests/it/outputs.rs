@@ -18,28 +18,28 @@ fn prints(sandbox: &Sandbox, name: &str, line: &str) -> Value {
 #[test]
 fn keys_and_trust() {
     let sandbox = ready();
-    prints(&sandbox, "keys", "key show self");
+    prints(&sandbox, "key.list", "key show self");
     for format in ["pem", "hex", "did", "rye"] {
         let line = format!("key show self --format {format}");
-        prints(&sandbox, "key", &line);
+        prints(&sandbox, "key.show", &line);
     }
-    let exported = prints(&sandbox, "key_export", "key export self --out self.pem");
+    let exported = prints(&sandbox, "key.export", "key export self --out self.pem");
     exported.is(json!({"path": "self.pem"}));
     let other = Sandbox::new();
     other.ok("init -q --no-log");
     fs::copy(sandbox.path("self.pem"), other.path("ann.pem")).unwrap();
     let until = "trust add ann.pem --name ann --not-after 2030-01-31";
-    prints(&other, "trusted_key", until).is(json!({"key/revoked": null}));
-    let revoked = prints(&other, "trusted_key", "trust revoke ann --reason lost");
+    prints(&other, "trust.entry", until).is(json!({"key/revoked": null}));
+    let revoked = prints(&other, "trust.entry", "trust revoke ann --reason lost");
     revoked.is(json!({"key/revoked/reason": "lost"}));
-    prints(&other, "trust", "trust list");
-    prints(&other, "trusted_key", "trust remove ann");
+    prints(&other, "trust.list", "trust list");
+    prints(&other, "trust.entry", "trust remove ann");
     fs::create_dir_all(other.path("p/.ai")).unwrap();
-    let project = prints(&other, "trusted_project", "trust project p");
+    let project = prints(&other, "trust.project", "trust project p");
     project.is(json!({"trusted": true}));
-    let listed = prints(&other, "trust", "trust list");
+    let listed = prints(&other, "trust.list", "trust list");
     assert_eq!(listed["projects"][0]["path"], project["path"]);
-    prints(&other, "trusted_project", "trust project p --remove").is(json!({"trusted": false}));
+    prints(&other, "trust.project", "trust project p --remove").is(json!({"trusted": false}));
 }
 
 #[test]
@@ -128,11 +128,11 @@ fn sessions_and_the_archive() {
     sandbox.json("archive add claude");
     let exported = prints(&sandbox, "export", "export 3f9c out");
     assert!(!exported["files"].list().is_empty());
-    prints(&sandbox, "archive-quota", "archive quota 20G").is(json!({"over": 0}));
-    prints(&sandbox, "archive-settings", "archive secrets omit").is(json!({"secrets": "omit"}));
+    prints(&sandbox, "archive.quota", "archive quota 20G").is(json!({"over": 0}));
+    prints(&sandbox, "archive.settings", "archive secrets omit").is(json!({"secrets": "omit"}));
     prints(&sandbox, "forget", "forget 3f9c --source --yes").is(json!({"dry_run": false}));
     prints(&sandbox, "forget", "forget 3f9c --yes").is(json!({"deleted": []}));
-    prints(&sandbox, "archive-prune", "archive prune");
+    prints(&sandbox, "archive.prune", "archive prune");
     let verified = sandbox.exits(3, "archive verify --json").json();
     verified.is(json!({"forgotten/0": format!("claude-code:{session}")}));
 }
@@ -149,6 +149,6 @@ fn a_thread_of_rye_that_is_adopted() {
     let adopt = format!(
         "thread adopt {old} --project p --directive demo/greet --input name=Ada --script answers.yaml"
     );
-    let adopted = prints(&sandbox, "thread-adopt", &adopt);
+    let adopted = prints(&sandbox, "thread.adopt", &adopt);
     adopted.is(json!({"adopted": old, "status": "completed"}));
 }

@@ -135,7 +135,7 @@ fn lines_with_secrets_are_left_out_before_a_file_of_the_home_has_them() {
     let sandbox = with_token();
     sandbox
         .json("archive secrets omit")
-        .is(json!({"schema": "threadseal.archive-settings/1", "secrets": "omit"}));
+        .is(json!({"schema": "threadseal.archive.settings/1", "secrets": "omit"}));
     sandbox.ok("archive secrets").prints("left out");
     let whole = sandbox.read(LOG);
     sandbox.ok("archive add claude");
@@ -191,7 +191,7 @@ fn a_redacted_copy_of_a_log_is_verified_elsewhere_and_the_log_stays() {
     let done = sandbox.json(format!(
         "redact {LOG} --line 1 --match {WORD} --why 'a name' --output out"
     ));
-    done.is(json!({"schema": "threadseal.redact-lines/1", "lines": [1, 4, 5]}));
+    done.is(json!({"schema": "threadseal.redact.lines/1", "lines": [1, 4, 5]}));
     assert_eq!(sandbox.read(LOG), whole);
     let name = format!("{SESSION}.jsonl");
     let (log, seals) = (

@@ -36,7 +36,7 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
     let signer = &report["results"][0]["signers"][0];
     assert_eq!(signer["status"], "trusted", "{report}");
     let account = json_file(&account);
-    account.is(json!({"schema": "threadseal.scroll-from/1", "unmapped/0/lines/0/0": 2}));
+    account.is(json!({"schema": "threadseal.scroll.from/1", "unmapped/0/lines/0/0": 2}));
     sandbox.exits(2, format!("{from} {files}")).warns("exists");
     fs::remove_file(&scroll).unwrap();
     sandbox.exits(2, format!("{from} {files}")).warns("exists");
@@ -622,7 +622,7 @@ fn a_table_has_a_line_for_each_source_below_a_folder() {
     );
     assert!(lines[2].starts_with("total") && lines[3].contains("skipped"));
     let json = sandbox.json(table);
-    assert_eq!(json["schema"], "threadseal.scroll-table/1");
+    assert_eq!(json["schema"], "threadseal.scroll.table/1");
     assert_eq!(json["files"][0]["account"]["turns"], 2);
     assert_eq!(json["passed_over"], 1);
 }

@@ -43,7 +43,7 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
         sandbox.ok(&write);
         assert_eq!(read(out), ran.stdout);
         let account = read(account);
-        account.has("threadseal.scroll-to/1");
+        account.has("threadseal.scroll.to/1");
         schemas::check(&account);
         sandbox.exits(2, &write);
     }

@@ -106,6 +106,8 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     assert_eq!(check(&sandbox, "--offline", 3)["state"], "not_stamped");
     let told = check(&sandbox, "", 0);
     told.is(json!({"state": "stamped", "size": 2}));
+    let dates = sandbox.report("verify first.json")["dates"].clone();
+    assert!(dates["sealed"].text() <= dates["stamped"].text(), "{dates}");
     check(&sandbox, "", 0);
     assert_eq!(stamping.asked(), 1);
     assert_eq!(check(&sandbox, "--offline tsa", 0)["time"], told["time"]);

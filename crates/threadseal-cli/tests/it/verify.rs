@@ -1,6 +1,7 @@
 //! `verify` and `seal`: from bytes to exit codes. Transcripts are here, other kinds in the
 //! submodules.
 
+mod dates;
 mod documents;
 mod folders;
 mod known;

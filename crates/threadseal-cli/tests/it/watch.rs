@@ -29,7 +29,7 @@ impl Watching {
             self.lines.read_line(&mut line).unwrap();
             schemas::check(&line);
             let value: Value = serde_json::from_str(&line).unwrap();
-            if value["schema"] != "threadseal.watching/1" {
+            if value["schema"] != "threadseal.watch.folders/1" {
                 return value;
             }
         }

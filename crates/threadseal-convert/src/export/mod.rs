@@ -274,7 +274,7 @@ fn lost(group: Group<'_>) -> LostParts {
 }
 
 impl Exported {
-    /// `{"schema":"threadseal.scroll-to/1","format","verified":HEAD or null,"verdict","source":CLAIM
+    /// `{"schema":"threadseal.scroll.to/1","format","verified":HEAD or null,"verdict","source":CLAIM
     /// or null,"turns","tool_calls","tool_results","lost":[{"pointer","reason","count",
     /// "turns":[[first,last],…]}],"ungrouped"}`
     pub fn account(&self, format: &str) -> Value {
@@ -292,7 +292,7 @@ impl Exported {
             ])
         });
         object([
-            ("schema", "threadseal.scroll-to/1".into()),
+            ("schema", "threadseal.scroll.to/1".into()),
             ("format", format.into()),
             (
                 "verified",

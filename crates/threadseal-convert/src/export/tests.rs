@@ -298,7 +298,7 @@ fn what_a_target_has_no_place_for_is_told_by_turn() {
     let account = exported.account("openai");
     assert_eq!(
         account.get("schema").unwrap().as_str(),
-        Some("threadseal.scroll-to/1")
+        Some("threadseal.scroll.to/1")
     );
     assert!(!account.get("lost").unwrap().as_array().unwrap().is_empty());
 }

@@ -25,10 +25,7 @@ impl NotVerified {
 
     /// The finding that decided, if there is one.
     pub fn finding(&self) -> Option<&Finding> {
-        self.0
-            .findings
-            .iter()
-            .min_by_key(|finding| finding.severity)
+        self.0.worst_finding()
     }
 
     /// The record that `error` is about, if it was refused for its verdict.

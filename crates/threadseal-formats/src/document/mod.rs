@@ -274,6 +274,9 @@ impl<'a, 'o> Case<'a, 'o> {
             self.checks(&native.part, native_counts);
             native.part.enter(&mut self.report, native_counts, false);
             self.head(native.seal.map(|(_, head)| head), native_counts);
+            if native_counts {
+                self.report.dates.sealed = native.seal.map(|(seal, _)| seal.time);
+            }
             document.seal = native.seal.map(|(seal, _)| seal).filter(|_| native_counts);
         } else {
             self.head(None, true);

@@ -162,6 +162,9 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     let tip = seen.tip.filter(|tip| sound && tip.count == seen.records);
     report.head = tip.as_ref().map(ChainTip::head);
     report.root = report.head.map(|_| seen.signatures);
+    report.dates.sealed = seen
+        .last_time
+        .filter(|_| is_signed && report.head.is_some());
     let contained = contained(&options.expect, &seen.met, sound);
     let later_beginnings = seen.signers.admitted().to_vec();
     let signers = seen.signers.into_keys();

@@ -84,6 +84,12 @@ impl LineageHead {
     pub fn head(&self) -> Option<Head> {
         head_of(&self.link, self.position)
     }
+
+    /// When the link was made, by the claim of its signer.
+    fn time(&self) -> Option<Timestamp> {
+        let micros = self.link.time()? / 1000;
+        Timestamp::from_micros(u64::try_from(micros).ok()?).ok()
+    }
 }
 
 /// Several links that the agent signed in a place for one.
@@ -170,6 +176,7 @@ pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
     report.compat.extend(igor.map(|answer| ("igor", answer)));
     let tip = tip.filter(|_| sound);
     report.head = tip.as_ref().and_then(LineageHead::head);
+    report.dates.sealed = tip.as_ref().and_then(LineageHead::time);
     report.trusted_until = seen.until.filter(|_| vouched);
     Outcome {
         verified: mint(&report, tip.as_ref(), judging),

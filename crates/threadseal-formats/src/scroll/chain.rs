@@ -18,6 +18,7 @@ use threadseal_core::limits::{MAX_FINDINGS, MAX_RECORD_KEYS};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::heads::{HeadMatch, Seal};
 use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
+use threadseal_core::time::Timestamp;
 
 /// Expectations that verification of a chain checks while it reads.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +90,8 @@ pub(super) struct Seen {
     pub(super) unheld_tail: Option<Mark>,
     /// The turns up to the last signed one, while there is no evidence against the chain.
     pub(super) signed_until: Option<TrustedUntil>,
+    /// When the last of these was made, by its signer's claim.
+    pub(super) last_signed_at: Option<Timestamp>,
     /// The turns up to the last one that such a head names, while there is no such evidence.
     pub(super) held_until: Option<TrustedUntil>,
     /// Keys whose signatures hold, in order of their first turn.
@@ -223,7 +226,8 @@ impl Verifier {
         self.signature(facts, &mark);
         self.uncovered(facts, read, &mark);
         self.head(facts);
-        self.until(&mark, facts.sig.is_some());
+        let signed = facts.sig.is_some().then_some(facts.timestamp_ns);
+        self.until(&mark, signed);
         self.prev = Some(facts.hash);
         self.encoding = Some(facts.encoding);
     }
@@ -374,8 +378,8 @@ impl Verifier {
         }
     }
 
-    /// Notes how far heads and signatures reach.
-    fn until(&mut self, mark: &Mark, signed: bool) {
+    /// Notes how far heads and signatures reach; `signed` is the time of a signed turn.
+    fn until(&mut self, mark: &Mark, signed: Option<u64>) {
         let seen = &mut self.seen;
         let here = HeadMatch::At(seen.turns);
         let mut heads = self.options.expect.iter().zip(&seen.met);
@@ -396,8 +400,9 @@ impl Verifier {
         if named {
             seen.held_until = Some(until);
         }
-        if signed {
+        if let Some(nanoseconds) = signed {
             seen.signed_until = Some(until);
+            seen.last_signed_at = Timestamp::from_micros(nanoseconds / 1000).ok();
         }
     }
 }

@@ -127,6 +127,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     list_timestamps(&mut report, &seen);
     check_signed(&mut report, &seen, held, !options.pinned.is_empty());
     report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
+    report.dates.sealed = seen.last_signed_at.filter(|_| vouched && sound);
     report.trusted_until = trusted_until(&seen, vouched, held);
     if !report.verdict.is_evidence() && (held || counted) {
         report.completeness = Completeness::Head;

@@ -299,6 +299,7 @@ impl Scanner {
             turn: seal.turn,
             is_final: seal.is_final,
             fence: seal.ext.fence,
+            time: seal.time,
         });
         if self.out.sealers.len().max(self.chain.keys.count()) > MAX_RECORD_KEYS {
             let text = format!("this record has more than {MAX_RECORD_KEYS} keys");

@@ -29,6 +29,7 @@ pub fn report(
     report.record = Some(file.record);
     report.head = file.last().map(|last| last.head);
     report.root = file.last().map(|last| last.root);
+    report.dates.sealed = file.last().map(|last| last.time);
     report.trust = Some(options.trust.digest());
     for (verdict, finding) in &file.faults {
         // A torn seal file lost no sealed line: this is reported without effect on the verdict.

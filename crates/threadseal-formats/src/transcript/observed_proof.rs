@@ -249,6 +249,7 @@ impl ObservedProof {
         };
         report.record = Some(seal.head.record);
         report.head = Some(seal.head);
+        report.dates.sealed = Some(seal.time);
         let heads = [seal.head];
         let purpose = Purpose {
             usage: KeyUsage::Observed,

@@ -28,6 +28,7 @@ use threadseal_core::note::KeyName;
 use threadseal_core::record::Head;
 use threadseal_core::report::heads::HeadMatch;
 use threadseal_core::report::{Expectation, Finding, FindingCode, TrustedUntil, Verdict};
+use threadseal_core::time::Timestamp;
 use threadseal_core::trust::LastOf;
 
 /// A place where the digest of all bytes before it matters.
@@ -63,6 +64,7 @@ pub(crate) struct GoodSeal {
     pub(crate) turn: u64,
     pub(crate) is_final: bool,
     pub(crate) fence: Option<u64>,
+    pub(crate) time: Timestamp,
 }
 
 impl GoodSeal {

@@ -52,6 +52,8 @@ pub(crate) struct Seal {
     pub(crate) prev: Option<Digest>,
     /// Does the record end here?
     pub(crate) is_final: bool,
+    /// When it was made, by its maker's claim.
+    pub(crate) time: Timestamp,
     /// The key that sealed.
     pub(crate) key: KeyId,
     pub(crate) ext: Ext,
@@ -153,6 +155,7 @@ fn parse_values<'a>(cursor: &mut Cursor<'a>, timestamp: Timestamp) -> Option<(Se
         root,
         prev,
         is_final,
+        time: timestamp,
         key,
         ext: Ext::default(),
     };
@@ -181,7 +184,6 @@ impl ParsedSeal<'_> {
 
 /// The frame values of a checkpoint line.
 pub(crate) struct SealFrame<'a> {
-    pub(crate) timestamp: Timestamp,
     pub(crate) thread: &'a ThreadId,
     pub(crate) salt: Salt,
     pub(crate) origin: &'a KeyName,
@@ -197,13 +199,7 @@ pub(crate) fn write(
     signer: &dyn Signer,
 ) -> Result<Vec<u8>, Error> {
     let mut line = Vec::with_capacity(1400);
-    write_frame(
-        &mut line,
-        frame.timestamp,
-        frame.thread,
-        "checkpoint",
-        frame.salt,
-    );
+    write_frame(&mut line, seal.time, frame.thread, "checkpoint", frame.salt);
     let prev = seal
         .prev
         .map_or_else(|| "null".to_owned(), |prev| format!("\"{prev}\""));
@@ -214,7 +210,7 @@ pub(crate) fn write(
         seal.hash,
         encoding::base64url(seal.sig.as_bytes()),
         seal.fp,
-        frame.timestamp.to_iso_seconds(),
+        seal.time.to_iso_seconds(),
         seal.seq,
         seal.lines,
         seal.root,

@@ -197,6 +197,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
     if let Some(last) = scan.last.as_ref().filter(|_| arithmetic_holds) {
         report.head = Some(last.head);
+        report.dates.sealed = Some(last.time);
         // Unless every signature was checked, the last valid numbers may not be those of the last
         // good seal.
         if trusted && (sound || every_signature) {

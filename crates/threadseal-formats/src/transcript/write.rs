@@ -472,11 +472,11 @@ impl Sealer {
             root: self.leaves.root(),
             prev: self.head.map(|head| head.line),
             is_final,
+            time: stamp.timestamp,
             key: signers.native.public_key().key_id(),
             ext,
         };
         let frame = SealFrame {
-            timestamp: stamp.timestamp,
             thread: &self.thread,
             salt: stamp.salt,
             origin: &self.origin,

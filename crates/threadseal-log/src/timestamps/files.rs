@@ -18,6 +18,7 @@ use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_NOTE_BYTES;
 use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
+use threadseal_core::time::Timestamp;
 use threadseal_store::atomic;
 use threadseal_store::atomic::PRIVATE_DIRECTORY;
 
@@ -157,32 +158,31 @@ impl StampFiles<'_> {
         view: &LogView,
         warn: &mut dyn FnMut(&KeptStamp, &str),
     ) -> Result<Option<(KeptStamp, TimeStamp)>, Error> {
-        let mut found: Option<(KeptStamp, TimeStamp)> = None;
-        for kept in self.list()?.into_iter().filter(|kept| kept.size > entry) {
-            if found
-                .as_ref()
-                .is_some_and(|(first, _)| first.size < kept.size)
-            {
-                break;
-            }
-            let named = authorities.iter().find(|(name, _)| *name == kept.authority);
-            let Some((_, authority)) = named else {
-                continue;
-            };
-            match self.judge(&kept, authority, view) {
-                JudgedStamp::Good(stamp) => {
-                    let known = found.as_ref().map(|(_, known)| known.latest());
-                    if known.is_none_or(|known| stamp.latest() < known) {
-                        found = Some((kept, stamp));
-                    }
-                }
-                JudgedStamp::Bad(why) => warn(&kept, &why),
-                JudgedStamp::Contradicts(_) => {
-                    warn(&kept, "the log does not continue the stamped checkpoint");
-                }
+        Ok(first_covering(&self.list()?, entry, |kept| {
+            let stamp = self.good(kept, authorities, view, warn)?;
+            Some((stamp.latest(), stamp))
+        }))
+    }
+
+    /// The stamp, if it is good and by one of `authorities`; else `warn` is called with the reason.
+    pub(crate) fn good(
+        &self,
+        kept: &KeptStamp,
+        authorities: &[(String, Authority)],
+        view: &LogView,
+        warn: &mut dyn FnMut(&KeptStamp, &str),
+    ) -> Option<TimeStamp> {
+        let (_, authority) = authorities
+            .iter()
+            .find(|(name, _)| *name == kept.authority)?;
+        match self.judge(kept, authority, view) {
+            JudgedStamp::Good(stamp) => return Some(stamp),
+            JudgedStamp::Bad(why) => warn(kept, &why),
+            JudgedStamp::Contradicts(_) => {
+                warn(kept, "the log does not continue the stamped checkpoint");
             }
         }
-        Ok(found)
+        None
     }
 
     /// The bytes of a checkpoint that was stamped, and its tree; None unless this log alone signed it.
@@ -205,4 +205,27 @@ impl StampFiles<'_> {
     fn stamp_file(&self, name: &str) -> PathBuf {
         self.dir.file(FOLDER).join(name)
     }
+}
+
+/// The first of `kept`, the smallest checkpoint first, that covers an entry and that `judge` takes; of several of one checkpoint
+/// the one of the earliest moment. `judge` gives a moment and what is returned beside the stamp.
+pub(crate) fn first_covering<T>(
+    kept: &[KeptStamp],
+    entry: u64,
+    mut judge: impl FnMut(&KeptStamp) -> Option<(Timestamp, T)>,
+) -> Option<(KeptStamp, T)> {
+    let mut found: Option<(KeptStamp, Timestamp, T)> = None;
+    for one in kept.iter().filter(|kept| kept.size > entry) {
+        let known = found.as_ref();
+        if known.is_some_and(|(first, ..)| first.size < one.size) {
+            break;
+        }
+        let earliest = known.map(|(_, moment, _)| *moment);
+        if let Some((moment, more)) = judge(one)
+            && earliest.is_none_or(|earliest| moment < earliest)
+        {
+            found = Some((one.clone(), moment, more));
+        }
+    }
+    found.map(|(kept, _, more)| (kept, more))
 }

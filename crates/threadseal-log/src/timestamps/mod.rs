@@ -24,6 +24,7 @@ mod signed;
 pub use authority::{Authority, MAX_AUTHORITY_BYTES};
 #[cfg(feature = "peer")]
 pub use client::ask_for_stamp;
+pub(crate) use files::first_covering;
 pub use files::{JudgedStamp, KeptStamp};
 pub use response::{
     MAX_TIMESTAMP_BYTES, Nonce, NotStamped, QUERY_CONTENT_TYPE, TimeStamp, request, verify,

@@ -71,7 +71,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     atomic::replace(&*context.fs, &path, &bytes, Mode::Set(PRIVATE_FILE))?;
     if context.json {
         let value = serde_json::json!({"schema": "threadseal.anchor.add/1", "name": name.as_str()});
-        out.object(&value, Exit::Done);
+        out.json(&value);
     } else if !context.quiet {
         out.line(format_args!("kept: {name}"));
     }

@@ -75,7 +75,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     }
     let (output, exit) = once(args, context)?;
     if context.json {
-        out.object(&output, exit);
+        out.json(&output);
     } else {
         show(&output, out);
     }

@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             .collect();
         let value = json!({"schema": "threadseal.anchor.list/1", "policies": policies,
                            "authorities": authorities});
-        out.object(&value, Exit::Done);
+        out.json(&value);
         return Ok(Exit::Done);
     }
     for (name, policy) in &policies {

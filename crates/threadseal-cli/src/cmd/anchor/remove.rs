@@ -41,7 +41,7 @@ pub(super) fn run(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcom
     if context.json {
         let value =
             serde_json::json!({"schema": "threadseal.anchor.remove/1", "name": name.as_str()});
-        out.object(&value, Exit::Done);
+        out.json(&value);
     } else if !context.quiet {
         out.line(format_args!("removed: {name}"));
     }

@@ -55,7 +55,7 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
             None => {}
             Some(Ok((output, exit))) => {
                 match context.json {
-                    true => out.object(&output, exit),
+                    true => out.json_round(&output, exit),
                     false => out.line(Clean(&output.to_string())),
                 }
                 if exit == Exit::Evidence {

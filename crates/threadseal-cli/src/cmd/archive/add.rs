@@ -88,7 +88,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
         context,
     };
     let mut output = AddOutput {
-        schema: "threadseal.archive-add/1",
+        schema: "threadseal.archive.add/1",
         logs: Vec::new(),
         passed_over: 0,
         refused: Vec::new(),

@@ -5,7 +5,6 @@ use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use crate::render::json;
 use crate::render::text;
 use crate::sessions::{self, Judge, Unlock};
 use clap::Args;
@@ -38,7 +37,6 @@ struct VerifyOutput {
     schema: &'static str,
     logs: Vec<LogOutput>,
     forgotten: Vec<String>,
-    exit: u8,
 }
 
 #[derive(Serialize)]
@@ -83,10 +81,9 @@ pub(super) fn verify(args: &VerifyArgs, context: &Context, out: &mut Out) -> Out
         logs.extend(own);
     }
     let mut output = VerifyOutput {
-        schema: "threadseal.archive-verify/1",
+        schema: "threadseal.archive.verify/1",
         logs: Vec::new(),
         forgotten: forgotten.iter().map(ToString::to_string).collect(),
-        exit: 0,
     };
     let mut codes = Vec::new();
     for log in &logs {
@@ -97,10 +94,8 @@ pub(super) fn verify(args: &VerifyArgs, context: &Context, out: &mut Out) -> Out
         (true, false) => Exit::Unconfirmed,
         (false, _) => Exit::from_code(combined(&codes)),
     };
-    output.exit = exit.code();
     if context.json {
-        out.bytes(&json::to_vec(&output));
-        out.bytes(b"\n");
+        out.json(&output);
         return Ok(exit);
     }
     for id in &forgotten {
@@ -193,7 +188,7 @@ pub(super) fn fsck(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome
     let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
     let found = archive.fsck(&mut |_| {})?;
     let output = FsckOutput {
-        schema: "threadseal.archive-fsck/1",
+        schema: "threadseal.archive.fsck/1",
         logs: found.logs,
         chunks: found.chunks,
         bytes: found.bytes,

@@ -139,7 +139,7 @@ fn status(context: &Context, out: &mut Out) -> Outcome {
     let newest = logs.iter().filter_map(|log| log.newest());
     let settings = archive.settings();
     let status = StatusOutput {
-        schema: "threadseal.archive/1",
+        schema: "threadseal.archive.status/1",
         on: settings.on,
         encrypted: settings.encrypted,
         sessions: archive.sessions()?.len(),
@@ -220,7 +220,7 @@ fn prune(context: &Context, out: &mut Out) -> Outcome {
     let (files, bytes) = opened(context)?.prune()?;
     if context.json {
         out.json(&PruneOutput {
-            schema: "threadseal.archive-prune/1",
+            schema: "threadseal.archive.prune/1",
             files,
             bytes,
         });
@@ -263,7 +263,7 @@ fn quota(args: &QuotaArgs, context: &Context, out: &mut Out) -> Outcome {
     let quota = archive.settings().quota;
     if context.json {
         out.json(&QuotaOutput {
-            schema: "threadseal.archive-quota/1",
+            schema: "threadseal.archive.quota/1",
             quota,
             size: met.size,
             over: met.over,
@@ -344,7 +344,7 @@ fn report(archive: &Archive, context: &Context, out: &mut Out) -> Outcome {
     let settings = archive.settings();
     if context.json {
         out.json(&SettingsOutput {
-            schema: "threadseal.archive-settings/1",
+            schema: "threadseal.archive.settings/1",
             on: settings.on,
             encrypted: settings.encrypted,
             quota: settings.quota,
@@ -382,7 +382,7 @@ fn rebuild(args: &RebuildArgs, context: &Context, out: &mut Out) -> Outcome {
     let (logs, turns) = (done.logs, done.turns);
     if context.json {
         out.json(&RebuildOutput {
-            schema: "threadseal.archive-index/1",
+            schema: "threadseal.archive.index/1",
             logs,
             turns,
         });

@@ -31,7 +31,7 @@ pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcom
         None => engine.request_cancel(&id)?,
     }
     if context.json {
-        out.json(&json!({"schema": "threadseal.graph-cancel/1", "graph_run_id": id.as_str()}));
+        out.json(&json!({"schema": "threadseal.graph.cancel/1", "graph_run_id": id.as_str()}));
     } else if !context.quiet {
         out.line(format_args!("asked  {}", Clean(id.as_str())));
     }

@@ -42,7 +42,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         .collect();
     if context.json {
         out.json(&json!({
-            "schema": "threadseal.graph-show/1", "graph_id": course.graph, "graph_run_id": course.run,
+            "schema": "threadseal.graph.show/1", "graph_id": course.graph, "graph_run_id": course.run,
             "status": course.standing.as_str(), "current_node": course.at.node(), "step_count": course.step,
             "resumed_from": course.resumed_from, "inputs": course.inputs, "state": course.state,
             "nodes": visits, "unresolved": shown.unresolved, "head": shown.head.to_string(),

@@ -83,11 +83,11 @@ pub(super) fn run(
     };
     if context.json {
         let output = ManagedOutput {
-            schema: "threadseal.install_managed/1",
+            schema: "threadseal.install.managed/1",
             applied: answer == Answer::Yes,
             files: files.iter().map(output).collect(),
         };
-        out.object(&output, exit);
+        out.json(&output);
     } else if exit == Exit::NoVerdict {
         complain("nothing was written; hint: add --yes");
     }

@@ -115,7 +115,7 @@ pub(crate) fn run(args: &InstallArgs, context: &Context, out: &mut Out) -> Outco
         _ => Exit::NoVerdict,
     };
     if context.json {
-        out.object(&shown::output(&plan, &done, &setup), exit);
+        out.json(&shown::output(&plan, &done, &setup));
     } else {
         report(answer, args, &plan, &done, context, out);
     }

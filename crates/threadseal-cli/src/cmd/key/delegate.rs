@@ -53,7 +53,6 @@ struct DelegateOutput {
     head: Option<String>,
     /// The entry in the log of this home, if it has one.
     entry: Option<u64>,
-    exit: u8,
 }
 
 pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -119,7 +118,7 @@ fn delegate(
         ))
     })?;
     Ok(DelegateOutput {
-        schema: "threadseal.key_delegate/1",
+        schema: "threadseal.key.delegate/1",
         path: path_text(path),
         record: manifest.record.to_string(),
         by: by.key_id().to_hex(),
@@ -127,7 +126,6 @@ fn delegate(
         new: new.is_some(),
         head: head.map(|head| head.to_string()),
         entry,
-        exit: Exit::Done.code(),
     })
 }
 

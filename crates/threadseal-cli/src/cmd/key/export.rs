@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             if context.json {
                 let written = path.to_string_lossy();
                 out.json(
-                    &serde_json::json!({"schema": "threadseal.key_export/1", "path": written}),
+                    &serde_json::json!({"schema": "threadseal.key.export/1", "path": written}),
                 );
             } else if !context.quiet {
                 out.line(format_args!("wrote {}", Clean(&path.to_string_lossy())));

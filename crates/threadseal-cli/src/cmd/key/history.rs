@@ -89,7 +89,7 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
         }
     }
     if context.json {
-        out.json(&json!({"schema": "threadseal.key_history/1", "events": events}));
+        out.json(&json!({"schema": "threadseal.key.history/1", "events": events}));
     }
     Ok(Exit::Done)
 }

@@ -229,7 +229,7 @@ fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) -> Result<(), F
     let keys = ListedKey::all(keys, &context.existing_home()?, context)?;
     if context.json {
         out.json(&KeysOutput {
-            schema: "threadseal.keys/1",
+            schema: "threadseal.key.list/1",
             keys: keys.iter().map(KeyOutput::of).collect(),
         });
     } else {

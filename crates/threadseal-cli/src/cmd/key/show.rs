@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         Some(format) => {
             let text = text(&key, format)?;
             if context.json {
-                out.json(&serde_json::json!({"schema": "threadseal.key/1", "text": text}));
+                out.json(&serde_json::json!({"schema": "threadseal.key.show/1", "text": text}));
             } else {
                 out.line(text.trim_end());
             }

@@ -62,7 +62,7 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
             snippet: &hit.snippet,
         });
         out.json(&SearchOutput {
-            schema: "threadseal.knowledge-search/1",
+            schema: "threadseal.knowledge.search/1",
             hits: hits.collect(),
             too_large,
         });

@@ -6,13 +6,14 @@
 //! Missing members get default values. All waiting lines are stored together; each is durable
 //! before the next ones are read. This host remembers the head of the stored records.
 
+use super::head::whole;
 use super::place;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
-use crate::verifying;
+use crate::{trust_file, verifying};
 use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -356,7 +357,30 @@ impl Appending<'_> {
             return Ok(false);
         };
         self.go_on(run, &first.line)?;
+        if self.args.sign {
+            self.refuse_evidence(run)?;
+        }
         Ok(true)
+    }
+
+    /// A signed record vouches for all records before it, so there must be no evidence against them.
+    fn refuse_evidence(&self, run: &RunId) -> Result<(), Failure> {
+        let (store, context) = (&self.args.store, self.context);
+        let place = place::readable(store, context)?;
+        let trust = trust_file::trust_of_home(&context.existing_home()?, context)?;
+        let verifier = verifying::verifier_by(trust, context)?;
+        let report = whole(&place, run, store, &verifier, context)?.report;
+        match report.verdict.is_evidence() {
+            true => {
+                let hint = format!("; hint: threadseal ledger verify {store} --run {run}");
+                Err(Failure::refused(
+                    format!("the ledger of run {run}"),
+                    &report,
+                    &hint,
+                ))
+            }
+            false => Ok(()),
+        }
     }
 
     /// The same of a ledger that another writer began meanwhile.

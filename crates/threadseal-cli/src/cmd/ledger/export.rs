@@ -107,7 +107,7 @@ fn refused(report: &Report, context: &Context, out: &mut Out) -> Exit {
     let verdict = report.verdict;
     let exit = Exit::from_code(verdict.exit_code());
     if context.json {
-        out.json(&VerifyOutput::new(
+        out.json_line(&VerifyOutput::new(
             slice::from_ref(report),
             &[],
             0,

@@ -66,7 +66,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         let hash = last.as_ref().and_then(|record| record.get("record_hash"));
         let hash = hash.and_then(Value::as_str).map(str::to_owned);
         if context.json {
-            out.json(&RunLine {
+            out.json_line(&RunLine {
                 schema: "threadseal.ledger.run/1",
                 run: run.as_str(),
                 records,
@@ -88,7 +88,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
 pub(super) fn record(seq: u64, line: &[u8], context: &Context, out: &mut Out) {
     let shown = read(seq, line);
     if context.json {
-        out.json(&shown);
+        out.json_line(&shown);
         return;
     }
     let signed = if shown.signed { "  signed" } else { "" };

@@ -68,7 +68,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, 0));
     if context.json {
-        out.json(&VerifyOutput::new(&reports, &[], 0, exit.code()));
+        out.json_line(&VerifyOutput::new(&reports, &[], 0, exit.code()));
         return Ok(exit);
     }
     for report in &reports {

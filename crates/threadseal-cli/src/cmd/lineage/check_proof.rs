@@ -38,7 +38,6 @@ struct ProofOutput<'a> {
     did: Option<String>,
     parent: Option<String>,
     links: Vec<String>,
-    exit: u8,
 }
 
 /// Reports what the proof shows; exits 1 if it shows nothing, and 3 if it is of another agent than
@@ -56,7 +55,7 @@ pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         Err(fault) => (Err(fault.to_string()), Exit::Evidence),
     };
     if context.json {
-        out.json(&output(&shown, exit));
+        out.json(&output(&shown));
     } else {
         print(&shown, context, out);
     }
@@ -78,7 +77,7 @@ fn is_by_a_key(
     Ok(root.is_some_and(|root| pinned.admit(&root)))
 }
 
-fn output(shown: &Result<Equivocation, String>, exit: Exit) -> ProofOutput<'_> {
+fn output(shown: &Result<Equivocation, String>) -> ProofOutput<'_> {
     let found = shown.as_ref().ok();
     let key = found.and_then(|found| PublicKey::from_bytes(&found.root).ok());
     ProofOutput {
@@ -94,7 +93,6 @@ fn output(shown: &Result<Equivocation, String>, exit: Exit) -> ProofOutput<'_> {
         links: found
             .map(|found| found.links.iter().map(ContentHash::to_hex).collect())
             .unwrap_or_default(),
-        exit: exit.code(),
     }
 }
 

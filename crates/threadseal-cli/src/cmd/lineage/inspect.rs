@@ -45,7 +45,6 @@ struct InspectOutput<'a> {
     path: &'a str,
     checkpoint: Option<Value>,
     report: &'a Report,
-    exit: u8,
 }
 
 /// Shows the checkpoint; exits with its verdict.
@@ -66,6 +65,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
         return Err(Failure::new("no checkpoint was found").about(&args.file));
     };
     let exit = Exit::from_code(outcome.report.verdict.exit_code());
+    out.because(&outcome.report);
     let fields = facts.link().map(fields);
     if context.json {
         out.json(&InspectOutput {
@@ -78,7 +78,6 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
                 Value::Object(pairs.collect::<Map<_, _>>())
             }),
             report: &outcome.report,
-            exit: exit.code(),
         });
         return Ok(exit);
     }

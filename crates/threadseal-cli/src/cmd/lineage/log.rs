@@ -40,7 +40,6 @@ pub(crate) struct LogArgs {
 struct LogOutput<'a> {
     schema: &'static str,
     lineages: Vec<LineageOutput<'a>>,
-    exit: u8,
 }
 
 #[derive(Serialize)]
@@ -84,6 +83,10 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     }
     let verdicts: Vec<Verdict> = outcomes.iter().map(|o| o.report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, input.errors.len()));
+    let worst = outcomes.iter().min_by_key(|o| o.report.verdict);
+    if let Some(worst) = worst {
+        out.because(&worst.report);
+    }
     if context.json {
         let lineages = outcomes.iter().map(|outcome| LineageOutput {
             report: &outcome.report,
@@ -104,7 +107,6 @@ pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
         out.json(&LogOutput {
             schema: "threadseal.lineage.log/1",
             lineages: lineages.collect(),
-            exit: exit.code(),
         });
         return Ok(exit);
     }

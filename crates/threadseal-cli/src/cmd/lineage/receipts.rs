@@ -62,7 +62,6 @@ struct ReceiptOutput<'a> {
 struct ReceiptsOutput<'a> {
     schema: &'static str,
     receipts: Vec<ReceiptOutput<'a>>,
-    exit: u8,
 }
 
 pub(super) fn run(args: &ReceiptsArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -83,7 +82,6 @@ pub(super) fn run(args: &ReceiptsArgs, context: &Context, out: &mut Out) -> Outc
         out.json(&ReceiptsOutput {
             schema: "threadseal.lineage.receipts/1",
             receipts: judged,
-            exit: exit.code(),
         });
         return Ok(exit);
     }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         complain(&error.message);
     }
     if context.json {
-        out.json(&VerifyOutput::new(&reports, &input.errors, 0, exit.code()));
+        out.json_line(&VerifyOutput::new(&reports, &input.errors, 0, exit.code()));
         return Ok(exit);
     }
     for report in &reports {

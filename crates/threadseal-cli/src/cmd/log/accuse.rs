@@ -48,10 +48,10 @@ pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcom
     report.path = path_text(&args.evidence);
     let exit = Exit::from_code(report.verdict.exit_code());
     let schema = "threadseal.log.accuse/1";
+    out.because(&report);
     let Some(proved) = proved else {
         match context.json {
-            true => out.json(&json!({"schema": schema, "state": "refused",
-                                     "result": report, "exit": exit.code()})),
+            true => out.json(&json!({"schema": schema, "state": "refused", "result": report})),
             false => out.line(text::report(&report, context.palette)),
         }
         return Ok(exit);
@@ -66,7 +66,7 @@ pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcom
     if context.json {
         let state = if accused.is_new { "written" } else { "known" };
         out.json(&json!({"schema": schema, "state": state, "entry": entry, "record": fork.record.to_string(),
-                         "seq": seq, "key": fork.key.to_hex(), "evidence": path, "exit": exit.code()}));
+                         "seq": seq, "key": fork.key.to_hex(), "evidence": path}));
     } else if !context.quiet {
         let known = if accused.is_new {
             ""

@@ -41,7 +41,7 @@ pub(super) fn run(args: &CatchUpArgs, context: &Context, out: &mut Out) -> Outco
             came,
             size,
         };
-        out.object(&value, Exit::Done);
+        out.json(&value);
     } else if came == 0 && !context.quiet {
         out.line(format_args!(
             "nothing to import: the log has {}",

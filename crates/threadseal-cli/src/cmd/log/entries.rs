@@ -106,7 +106,7 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
             size,
             entries: listed,
         };
-        out.object(&value, Exit::Done);
+        out.json(&value);
     }
     Ok(Exit::Done)
 }

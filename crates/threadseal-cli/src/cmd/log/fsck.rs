@@ -71,7 +71,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
             set_aside,
             evidence,
         };
-        out.object(&value, exit);
+        out.json(&value);
         return Ok(exit);
     }
     for fault in &checked.faults {

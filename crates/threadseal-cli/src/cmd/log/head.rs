@@ -44,7 +44,7 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
             checkpoint,
             written: args.write,
         };
-        out.object(&value, Exit::Done);
+        out.json(&value);
     } else {
         out.bytes(checkpoint.as_bytes());
     }

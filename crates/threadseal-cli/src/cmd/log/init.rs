@@ -208,7 +208,7 @@ pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) 
             vkey,
             marks,
         };
-        out.object(&value, Exit::Done);
+        out.json(&value);
         return;
     }
     out.line(format_args!("log    {}", description.id.origin()));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
             if context.json {
                 let value = json!({"schema": schema, "place": place, "state": "published",
                                    "from": from, "size": to, "repaired": repaired});
-                out.object(&value, Exit::Done);
+                out.json(&value);
             } else if !context.quiet {
                 out.line(format_args!(
                     "published: {}, {} of them new",
@@ -56,7 +56,7 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
             if context.json {
                 let value = json!({"schema": schema, "place": place, "state": "contradicted",
                                    "size": tree.size});
-                out.object(&value, Exit::Evidence);
+                out.json(&value);
             } else {
                 out.line(format_args!(
                     "log_rolled_back: {} has {} that this log signed but does not continue; nothing was written",

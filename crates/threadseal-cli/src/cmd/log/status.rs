@@ -133,7 +133,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             state: "log_missing",
             why,
         };
-        out.object(&value, Exit::NoVerdict);
+        out.json(&value);
         return Ok(Exit::NoVerdict);
     }
     let log = existing(context)?;
@@ -160,7 +160,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             marks: marks.iter().map(MarkOutput::of).collect(),
             set_aside: aside,
         };
-        out.object(&value, exit);
+        out.json(&value);
         return Ok(exit);
     }
     out.line(format_args!("log    {}", description.id.origin()));

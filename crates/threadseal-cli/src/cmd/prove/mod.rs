@@ -84,7 +84,6 @@ struct ProveOutput<'a> {
     turn: u64,
     /// The report on the whole record.
     result: &'a Report,
-    exit: u8,
 }
 
 /// Verifies the record, and proves the turn if it is verified.
@@ -113,9 +112,10 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
+    out.because(report);
     let Ok(record) = &opened else {
         if context.json {
-            out.json(&output(args, report, None, exit));
+            out.json(&output(args, report, None));
         }
         complain(&format!(
             "{} is {}: only turns of a verified record can be proved; hint: threadseal verify",
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         Some(path) => {
             atomic::create_new(&*context.fs, path, text.as_bytes(), MODE)?;
             if context.json {
-                out.json(&output(args, report, Some(path), exit));
+                out.json(&output(args, report, Some(path)));
             } else if !context.quiet {
                 let (size, turn) = (text.len(), args.named.turn);
                 let path = path_text(path);
@@ -222,18 +222,12 @@ fn settle(checked: &Checked) -> Result<(), Failure> {
     Ok(())
 }
 
-fn output<'a>(
-    args: &ProveArgs,
-    report: &'a Report,
-    path: Option<&Path>,
-    exit: Exit,
-) -> ProveOutput<'a> {
+fn output<'a>(args: &ProveArgs, report: &'a Report, path: Option<&Path>) -> ProveOutput<'a> {
     ProveOutput {
         schema: "threadseal.prove/1",
         path: path.map(path_text),
         turn: args.named.turn,
         result: report,
-        exit: exit.code(),
     }
 }
 

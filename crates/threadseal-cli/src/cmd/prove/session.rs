@@ -27,7 +27,6 @@ struct ProveOutput<'a> {
     turn: u64,
     lines: Vec<u64>,
     result: &'a Report,
-    exit: u8,
 }
 
 /// Verifies the archived log, and proves the lines of the turn if it is verified.
@@ -50,6 +49,7 @@ pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut 
         return Err(Failure::new(format!("there is no verdict on {}", log.name)));
     };
     let exit = Exit::from_code(report.verdict.exit_code());
+    out.because(report);
     if report.verdict != Verdict::Verified {
         if !context.json {
             out.line(text::report(report, context.palette));
@@ -79,7 +79,6 @@ pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut 
                     turn,
                     lines: numbers.into_iter().collect(),
                     result: report,
-                    exit: exit.code(),
                 });
             } else if !context.quiet {
                 let (size, path) = (bytes.len(), path_text(path));

@@ -126,7 +126,6 @@ struct PruneOutput<'a> {
     dry_run: bool,
     pruned: &'a [PrunedRecord],
     refused: &'a [PathError],
-    exit: u8,
 }
 
 /// The parts of the home that pruning needs.
@@ -193,7 +192,7 @@ pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome
         true => Exit::Done,
         false => Exit::NoVerdict,
     };
-    tell(tools.is_dry, &passed, exit, context, out);
+    tell(tools.is_dry, &passed, context, out);
     if is_unanswered {
         complain("nothing was deleted: there is no terminal for the question; hint: add --yes");
     }
@@ -467,7 +466,7 @@ fn refusal(named: &Path, failure: Failure) -> PathError {
     PathError::of(Some(&shown), &failure.about(&shown).into())
 }
 
-fn tell(is_dry: bool, passed: &Passed<'_>, exit: Exit, context: &Context, out: &mut Out) {
+fn tell(is_dry: bool, passed: &Passed<'_>, context: &Context, out: &mut Out) {
     let (pruned, refused) = (&passed.pruned, &passed.refused);
     for error in refused {
         complain(&error.message);
@@ -478,7 +477,6 @@ fn tell(is_dry: bool, passed: &Passed<'_>, exit: Exit, context: &Context, out: &
             dry_run: is_dry,
             pruned,
             refused,
-            exit: exit.code(),
         });
         return;
     }

@@ -57,7 +57,6 @@ struct LinesOutput {
     written: Vec<String>,
     /// Places where the lines are left.
     left: Vec<String>,
-    exit: u8,
 }
 
 /// The bytes of a log up to its last sealed line, and of its seal file.
@@ -134,13 +133,12 @@ fn copy(
     content.seals.truncate(end);
     let lines = choose(args, turn, &content.log, Some(&file))?;
     let mut output = LinesOutput {
-        schema: "threadseal.redact-lines/1",
+        schema: "threadseal.redact.lines/1",
         log: content.name.clone(),
         dry_run: args.dry_run,
         lines: lines.iter().copied().collect(),
         written: Vec::new(),
         left: vec![content.name.clone()],
-        exit: Exit::Done.code(),
     };
     if let Some(folder) = args.output.as_ref().filter(|_| !args.dry_run) {
         let (signer, own_name) = args.signing.observer(context)?;
@@ -190,13 +188,12 @@ fn in_archive(named: &Named, args: &RedactArgs, context: &Context, out: &mut Out
     }
     let lines = choose(args, named.turn, &source, None)?;
     let mut output = LinesOutput {
-        schema: "threadseal.redact-lines/1",
+        schema: "threadseal.redact.lines/1",
         log: log.name.to_string(),
         dry_run: args.dry_run,
         lines: lines.iter().copied().collect(),
         written: Vec::new(),
         left: left(&log, context),
-        exit: Exit::Done.code(),
     };
     if !args.dry_run {
         let (signer, own_name) = args.signing.observer(context)?;

@@ -117,7 +117,6 @@ struct RedactOutput<'a> {
     set_aside: &'a [String],
     /// The head to keep elsewhere.
     head: Option<String>,
-    exit: u8,
 }
 
 /// The selection of the arguments.
@@ -434,7 +433,6 @@ fn tell(args: &RedactArgs, path: &str, done: &Redacted, context: &Context, out: 
             staying: &done.chosen.staying,
             set_aside: &done.set_aside,
             head,
-            exit: Exit::Done.code(),
         });
         return;
     }

@@ -69,7 +69,7 @@ pub(super) fn refuse(reports: &[Report], worst: &Report, context: &Context, out:
     let verdicts: Vec<_> = reports.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, 0));
     if context.json {
-        out.json(&VerifyOutput::new(reports, &[], 0, exit.code()));
+        out.json_line(&VerifyOutput::new(reports, &[], 0, exit.code()));
     }
     complain(&why_not(worst));
     exit

@@ -1,7 +1,7 @@
 //! `scroll from --table`: prints one line for each source below the paths.
 //!
 //! ```text
-//! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"verdict":V,"account":ACCOUNT},…],
+//! {"schema":"threadseal.scroll.table/1","files":[{"path":P,"verdict":V,"account":ACCOUNT},…],
 //!  "errors":[{"path":P,"message":M},…],"passed_over":N}
 //! ```
 //! Each source is verified first. Evidence against one is an error, and exit 1. Files of unknown formats inside folders are passed over and counted; a named file must have a
@@ -202,7 +202,7 @@ fn to_value(rows: &[Row], errors: &[(String, String)], passed_over: u64) -> Valu
         ])
     };
     object(vec![
-        ("schema", "threadseal.scroll-table/1".into()),
+        ("schema", "threadseal.scroll.table/1".into()),
         ("files", Value::Array(rows.iter().map(file).collect())),
         ("errors", Value::Array(errors.iter().map(error).collect())),
         ("passed_over", passed_over.into()),

@@ -78,7 +78,7 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
         // Evidence against a scroll is never made to look like another text.
         None if verdict.is_evidence() || !args.unverified => {
             if context.json {
-                out.json(&VerifyOutput::new(&judged.reports, &[], 0, exit.code()));
+                out.json_line(&VerifyOutput::new(&judged.reports, &[], 0, exit.code()));
             }
             let way = match verdict.is_evidence() {
                 true => "",

@@ -68,7 +68,7 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     }
     let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
     if context.json {
-        out.json(&VerifyOutput::new(&[report], &[], 0, exit.code()));
+        out.json_line(&VerifyOutput::new(&[report], &[], 0, exit.code()));
     } else if exit != Exit::Done || !context.quiet {
         out.line(text::report(&report, context.palette));
     }

@@ -169,7 +169,6 @@ struct SealOutput {
     schema: &'static str,
     results: Vec<Sealed>,
     errors: Vec<PathError>,
-    exit: u8,
 }
 
 impl Sealed {
@@ -350,7 +349,6 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             schema: "threadseal.seal/1",
             results,
             errors,
-            exit: exit.code(),
         });
     }
     Ok(exit)

@@ -139,7 +139,8 @@ fn show_json(
             payload: String::from_utf8_lossy(event.payload()).into_owned(),
         }));
     }
-    out.bytes(b"]}\n");
+    out.bytes(b"]");
+    out.json_members();
     Ok(shown)
 }
 

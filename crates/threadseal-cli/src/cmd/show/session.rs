@@ -432,7 +432,7 @@ fn json(
     let turns = (0..).zip(mapped.drafts.iter());
     let turns = turns.filter(|(number, _)| turn.is_none_or(|turn| turn == *number));
     out.json(&SessionOutput {
-        schema: "threadseal.session/1",
+        schema: "threadseal.show.session/1",
         log: log.name.to_string(),
         state: state.kind.name(),
         state_text: &state.words,

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
     let status = look(&setup, context)?;
     let exit = exit(&status.problems);
     match context.json {
-        true => out.object(&output("threadseal.status/1", &status, &setup), exit),
+        true => out.json(&output("threadseal.status/1", &status, &setup)),
         false => show(&status, &setup, context, out),
     }
     Ok(exit)

@@ -42,7 +42,7 @@ pub(super) fn run(args: &AdoptArgs, context: &Context, out: &mut Out) -> Outcome
     };
     let ran = engine(&args.engine, context)?.adopt(&wanted)?;
     if context.json {
-        out.json(&json!({"schema": "threadseal.thread-adopt/1", "thread_id": ran.thread.as_str(),
+        out.json(&json!({"schema": "threadseal.thread.adopt/1", "thread_id": ran.thread.as_str(),
                          "adopted": args.thread, "status": ran.status.as_str(), "head": ran.head.to_string(),
                          "warnings": ran.warnings}));
         return Ok(Exit::Done);

@@ -37,7 +37,7 @@ pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcom
             Cancelled::Asked(id)
         }
     };
-    let schema = "threadseal.thread-cancel/1";
+    let schema = "threadseal.thread.cancel/1";
     match cancelled {
         Cancelled::Asked(id) if context.json => {
             out.json(&json!({"schema": schema, "thread_id": id.as_str(), "cancelled": true}));

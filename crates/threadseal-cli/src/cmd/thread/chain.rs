@@ -46,7 +46,7 @@ pub(super) fn run(args: &ChainArgs, context: &Context, out: &mut Out) -> Outcome
     };
     if context.json {
         out.json(&ChainOutput {
-            schema: "threadseal.thread-chain/1",
+            schema: "threadseal.thread.chain/1",
             chain_length: chain.threads.len(),
             chain: chain.threads.iter().map(Row::of).collect(),
             fault,

@@ -6,7 +6,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use clap::Args;
 use serde_json::{Value, json};
-use threadseal_runtime::runner::orchestrator::Operation;
+use threadseal_core::record::ThreadId;
+use threadseal_runtime::runner::orchestrator::{Operation, Records};
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread exec` takes.
@@ -21,19 +22,32 @@ pub(crate) struct ExecArgs {
     engine: EngineArgs,
 }
 
-/// Runs the operation and prints its result as JSON. Exits 0 if it succeeded, else 2.
+/// Runs the operation and prints its result as JSON. Exits 0 if it succeeded, 1 with evidence against a record of the result,
+/// else 2.
 pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let operation: Value = serde_json::from_str(&args.operation)
         .map_err(|error| Failure::new(format!("the operation is not JSON: {error}")))?;
     let operation = Operation::parse(&operation)?;
-    let done = engine(&args.engine, context)?.execute(&operation, &cancel)?;
-    let exit = match done["success"] == true {
+    let engine = engine(&args.engine, context)?;
+    let done = engine.execute(&operation, &cancel)?;
+    let mut exit = match done["success"] == true {
         true => Exit::Done,
         false => Exit::NoVerdict,
     };
-    let mut all = json!({"schema": "threadseal.thread-exec/1"});
+    let records = Records::from(&engine.services);
+    for (id, result) in done["results"].as_object().into_iter().flatten() {
+        let refused = match result["status"] == "refused" {
+            true => records.evidence(&ThreadId::parse(id)?)?,
+            false => None,
+        };
+        if let Some(refused) = refused {
+            out.because(refused.report());
+            exit = Exit::Evidence;
+        }
+    }
+    let mut all = json!({"schema": "threadseal.thread.exec/1"});
     if let (Value::Object(all), Value::Object(done)) = (&mut all, done) {
         all.extend(done);
     }

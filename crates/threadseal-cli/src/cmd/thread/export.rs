@@ -54,7 +54,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     if let Some(report) = evidence(args, &id, context)? {
         let exit = Exit::from_code(report.verdict.exit_code());
         if context.json {
-            out.json(&VerifyOutput::new(
+            out.json_line(&VerifyOutput::new(
                 slice::from_ref(&report),
                 &[],
                 0,
@@ -97,7 +97,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     }
     written.sort();
     if context.json {
-        out.json(&json!({"schema": "threadseal.thread-export/1", "thread_id": id.as_str(), "files": written}));
+        out.json(&json!({"schema": "threadseal.thread.export/1", "thread_id": id.as_str(), "files": written}));
     } else if !context.quiet {
         complain(&format!(
             "{} files written to {}",

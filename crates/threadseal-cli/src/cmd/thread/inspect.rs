@@ -66,7 +66,7 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     };
     if context.json {
         out.json(&InspectOutput {
-            schema: "threadseal.thread-inspect/1",
+            schema: "threadseal.thread.inspect/1",
             databases: shown,
         });
         return Ok(exit);

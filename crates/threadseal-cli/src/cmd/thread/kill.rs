@@ -44,7 +44,7 @@ pub(super) fn run(args: &KillArgs, context: &Context, out: &mut Out) -> Outcome 
         },
     };
     if context.json {
-        out.json(&json!({"schema": "threadseal.thread-kill/1", "thread_id": id.as_str(), "status": status}));
+        out.json(&json!({"schema": "threadseal.thread.kill/1", "thread_id": id.as_str(), "status": status}));
     } else {
         out.line(format_args!("{status}  {}", Clean(id.as_str())));
     }

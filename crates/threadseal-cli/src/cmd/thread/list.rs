@@ -84,7 +84,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
     let foreign = foreign(&records, &threads);
     if context.json {
         out.json(&ListOutput {
-            schema: "threadseal.thread-list/1",
+            schema: "threadseal.thread.list/1",
             project: project.root().to_string_lossy().into_owned(),
             threads: threads.iter().map(Row::of).collect(),
             foreign,

@@ -40,7 +40,7 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
         .as_ref()
         .map(|path| path.display().to_string());
     if context.json {
-        out.json(&json!({"schema": "threadseal.thread-recover/1", "thread_id": id.as_str(),
+        out.json(&json!({"schema": "threadseal.thread.recover/1", "thread_id": id.as_str(),
                          "status": recovered.status.as_str(),
                          "head": recovered.head.map(|head| head.to_string()), "unresolved": recovered.unresolved, "tail": tail}));
         return Ok(Exit::Done);

@@ -34,7 +34,7 @@ pub(crate) struct SearchArgs {
     limit: usize,
 }
 
-/// Searches. Exits 3 if a record was left out because it does not verify.
+/// Searches. Exits 1 if a record was left out because there is evidence against it, 3 because it is not confirmed.
 pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
@@ -47,12 +47,19 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
     let fleet = args.database.open(context)?;
     let records = records(&args.project, context, fleet.as_ref())?;
     let found = records.search(&id, &search, &cancel)?;
-    let exit = match found["success"] == true {
+    let mut exit = match found["success"] == true {
         true => Exit::Done,
         false => Exit::Unconfirmed,
     };
+    for left in found["skipped"].as_array().into_iter().flatten() {
+        let left = ThreadId::parse(left["thread_id"].as_str().unwrap_or_default())?;
+        if let Some(refused) = records.evidence(&left)? {
+            out.because(refused.report());
+            exit = Exit::Evidence;
+        }
+    }
     if context.json {
-        let mut all = json!({"schema": "threadseal.thread-search/1"});
+        let mut all = json!({"schema": "threadseal.thread.search/1"});
         if let (Value::Object(all), Value::Object(found)) = (&mut all, found) {
             all.extend(found);
         }

@@ -58,7 +58,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     };
     let folder = folder.map(|folder| folder.path().to_string_lossy().into_owned());
     let output = ShowOutput {
-        schema: "threadseal.thread/1",
+        schema: "threadseal.thread.show/1",
         result: thread.result.as_deref().map(shown_result),
         children: children.iter().map(|child| child.id.as_str()).collect(),
         folder,

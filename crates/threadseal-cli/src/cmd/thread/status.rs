@@ -3,7 +3,7 @@
 use super::show::{known, unknown};
 use super::{in_registry, word};
 use crate::context::Context;
-use crate::engine::records;
+use crate::engine::{records, refuse_evidence};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -52,6 +52,9 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
     };
     // Without a home no key is trusted, and only the registry gives a status.
     let said = records(&args.project, context, fleet.as_ref()).ok();
+    if let Some(records) = &said {
+        refuse_evidence(records, &thread.id)?;
+    }
     let said = said.and_then(|records| records.status(&thread.id).ok());
     let verified = said.as_ref().is_some_and(|said| said["verified"] == true);
     let status = match (&said, verified) {
@@ -60,7 +63,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
     };
     if context.json {
         out.json(&StatusOutput {
-            schema: "threadseal.thread-status/1",
+            schema: "threadseal.thread.status/1",
             asked: id.as_str(),
             thread_id: thread.id.as_str(),
             status,

@@ -38,7 +38,7 @@ pub(super) fn run(args: &TranscriptArgs, context: &Context, out: &mut Out) -> Ou
         _ => Exit::Unconfirmed,
     };
     if context.json {
-        let mut all = json!({"schema": "threadseal.thread-transcript/1"});
+        let mut all = json!({"schema": "threadseal.thread.transcript/1"});
         if let (Value::Object(all), Value::Object(read)) = (&mut all, read) {
             all.extend(read);
         }

@@ -1,7 +1,7 @@
 //! `thread wait`: waits until threads have ended.
 
 use crate::context::{self, Context};
-use crate::engine::records;
+use crate::engine::{records, refuse_evidence};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -28,7 +28,7 @@ pub(crate) struct WaitArgs {
     timeout: f64,
 }
 
-/// Exits 0 if all completed, 3 if one is suspended or still runs, else 2.
+/// Exits 0 if all completed, 3 if one is suspended or still runs, 1 with evidence against the record of one, else 2.
 pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
@@ -42,6 +42,11 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
         complain(&format!("waiting for {} threads", threads.len()));
     }
     let waited = records.wait(&threads, timeout, &cancel)?;
+    for (id, result) in waited["results"].as_object().into_iter().flatten() {
+        if result["status"] == "refused" {
+            refuse_evidence(&records, &ThreadId::parse(id)?)?;
+        }
+    }
     if context.json {
         out.json(&named(&waited));
     } else {
@@ -53,7 +58,7 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
 }
 
 fn named(waited: &Value) -> Value {
-    let mut all = json!({"schema": "threadseal.thread-wait/1"});
+    let mut all = json!({"schema": "threadseal.thread.wait/1"});
     if let (Value::Object(all), Value::Object(waited)) = (&mut all, waited) {
         all.extend(waited.clone());
     }

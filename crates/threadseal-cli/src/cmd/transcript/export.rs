@@ -80,7 +80,6 @@ struct LogOutput<'a> {
     vkey: Option<String>,
     size: Option<u64>,
     root: Option<String>,
-    exit: u8,
 }
 
 #[derive(Serialize)]
@@ -93,7 +92,6 @@ struct CopyOutput<'a> {
     left_out: u64,
     /// Names of the checks of the record that the copy does not allow.
     skipped: Vec<&'a str>,
-    exit: u8,
 }
 
 /// Writes the bytes of a record against which there is no evidence. The copy is the same record:
@@ -110,8 +108,9 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     let report = &opened.result.report;
     if report.verdict.is_evidence() {
         let exit = Exit::from_code(report.verdict.exit_code());
+        out.because(report);
         if context.json {
-            out.json(&VerifyOutput::new(
+            out.json_line(&VerifyOutput::new(
                 slice::from_ref(report),
                 &[],
                 0,
@@ -191,13 +190,13 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         Err(report) => report,
     };
     let exit = Exit::from_code(report.verdict.exit_code());
+    out.because(report);
     let mut output = CopyOutput {
         schema: "threadseal.transcript.copy/1",
         result: report,
         path: None,
         left_out: 0,
         skipped: Vec::new(),
-        exit: exit.code(),
     };
     let Ok(record) = &opened else {
         if context.json {
@@ -284,6 +283,7 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         Err(report) => report,
     };
     let exit = Exit::from_code(report.verdict.exit_code());
+    out.because(report);
     let mut output = LogOutput {
         schema: "threadseal.transcript.as-log/1",
         result: report,
@@ -291,7 +291,6 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
         vkey: None,
         size: None,
         root: None,
-        exit: exit.code(),
     };
     let Ok(record) = &opened else {
         if context.json {

@@ -400,8 +400,8 @@ impl Watch<'_> {
         self.seals += 1;
         let path = path_text(path);
         if self.context.json {
-            out.json(&SealedOutput {
-                schema: "threadseal.sealed/1",
+            out.json_line(&SealedOutput {
+                schema: "threadseal.watch.seal/1",
                 path: &path,
                 lines,
                 head: head.to_string(),
@@ -534,8 +534,8 @@ impl Watch<'_> {
         });
         let folders: Vec<_> = counted.collect();
         if self.context.json {
-            let schema = "threadseal.watching/1";
-            return out.json(&StartOutput { schema, folders });
+            let schema = "threadseal.watch.folders/1";
+            return out.json_line(&StartOutput { schema, folders });
         }
         if self.context.quiet {
             return;

@@ -39,7 +39,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
             origin,
             added,
         };
-        out.object(&value, Exit::Done);
+        out.json(&value);
     } else if !context.quiet {
         let done = if added { "watched" } else { "known already" };
         out.line(format_args!("{done}: {}", Clean(origin)));

@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     };
     if context.json {
         let schema = "threadseal.witness.list/1";
-        out.object(&ListOutput { schema, logs }, exit);
+        out.json(&ListOutput { schema, logs });
     } else {
         logs.iter().for_each(|log| show(log, out));
     }

@@ -65,7 +65,7 @@ pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome
     let url = format!("http://{}", listener.local_addr().map_err(unheard)?);
     let vkey = key.verifier().to_string();
     if context.json {
-        out.json(&ServeOutput {
+        out.json_line(&ServeOutput {
             schema: "threadseal.witness.serve/1",
             vkey,
             url,

@@ -315,7 +315,9 @@ fn a_result_is_that_of_the_record_though_its_row_never_ends() {
          UPDATE threadseal_orders SET state = 'done', result = '{CLAIM}'"
     ));
     let ran = Ran::of(waiting.wait_with_output().unwrap()).exits(1);
-    assert_eq!(ran.stdout, "");
+    ran.json()
+        .is(json!({"success": false, "report/verdict": "tampered", "exit": 1}));
+    ran.stdout.lacks("FORGED");
     ran.stderr.has("tampered").lacks("FORGED");
 }
 

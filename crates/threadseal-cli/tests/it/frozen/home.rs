@@ -2,6 +2,7 @@
 //! time-dependent parts.
 
 use crate::prelude::*;
+use crate::sandbox::option_env;
 use crate::scroll::turns;
 use regex::Regex;
 use std::os::unix::fs::PermissionsExt as _;
@@ -137,9 +138,34 @@ fn dump(root: &Path, shapes: &Shapes) -> String {
     files.concat()
 }
 
+/// The command that appends the state of this tick to the lineage in `links`.
+pub(crate) fn lineage_link(tick: u64) -> String {
+    let code = "0".repeat(64);
+    format!(
+        "lineage append links --agent counter --state state.bin --tick {tick} --budget 900 --price 1 --code {code}"
+    )
+}
+
+/// Writes home and records as `testkit/kept` has them: of each version once, on a machine without an id.
+fn keep(sandbox: &Sandbox, root: &Path, archive: &Path) {
+    sandbox.ok("log mark remove second-disk");
+    ended_record(sandbox, "ended.jsonl", 1);
+    sandbox.ok("transcript import ended.jsonl object+file:../objects#one");
+    let step = "{\"node\":\"plan\",\"result\":{\"text\":\"ho\"}}\n";
+    piped(sandbox, "ledger append sqlite:l.db --run r2 --sign", step).exits(0);
+    sandbox.write("state.bin", "one");
+    sandbox.ok(lineage_link(1));
+    let mut archive = tar::Builder::new(fs::File::create(archive).unwrap());
+    archive.append_dir_all(".", root).unwrap();
+    archive.finish().unwrap();
+}
+
 #[test]
 fn a_home_after_a_life_is_frozen() {
     let sandbox = live();
     let root = sandbox.work().parent().unwrap().canonicalize().unwrap();
+    if let Some(archive) = option_env("THREADSEAL_KEEP") {
+        keep(&sandbox, &root, &archive);
+    }
     snapshot("home", &dump(&root, &Shapes::new()));
 }

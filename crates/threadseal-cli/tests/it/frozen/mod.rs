@@ -2,7 +2,7 @@
 //! as a difference.
 
 mod help;
-mod home;
+pub(crate) mod home;
 mod json;
 mod library;
 mod verify;

@@ -26,22 +26,34 @@ const HISTORIES: u64 = 200;
 
 /// Plays a history for each seed, and fails with all that failed.
 fn play(history: fn(&mut World)) {
+    let seeds = seeds("THREADSEAL_HISTORY", "THREADSEAL_HISTORIES", HISTORIES);
+    play_all(&seeds, |seed| {
+        let mut world = World::new(seed);
+        let played = catch_unwind(AssertUnwindSafe(|| history(&mut world)));
+        let steps = world.steps.join("\n  ");
+        played
+            .is_err()
+            .then(|| format!("history {seed}:\n  {steps}"))
+    });
+}
+
+/// The seed that the variable `one` names, or as many as `many` has, or `count`.
+pub(crate) fn seeds(one: &str, many: &str, count: u64) -> Vec<u64> {
     let number = |name| option_env(name).map(|text| text.to_str().unwrap().parse().unwrap());
-    let seeds: Vec<u64> = match number("THREADSEAL_HISTORY") {
+    match number(one) {
         Some(seed) => vec![seed],
-        None => (0..number("THREADSEAL_HISTORIES").unwrap_or(HISTORIES)).collect(),
-    };
+        None => (0..number(many).unwrap_or(count)).collect(),
+    }
+}
+
+/// Plays each seed, on all cores, and fails with what `case` returns of those that failed.
+#[track_caller]
+pub(crate) fn play_all(seeds: &[u64], case: impl Fn(u64) -> Option<String> + Sync) {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut world = World::new(*seed);
-            let played = catch_unwind(AssertUnwindSafe(|| history(&mut world)));
-            if played.is_err() {
-                let steps = world.steps.join("\n  ");
-                failed
-                    .lock()
-                    .unwrap()
-                    .push(format!("history {seed}:\n  {steps}"));
+            if let Some(steps) = case(*seed) {
+                failed.lock().unwrap().push(steps);
             }
         }
     };

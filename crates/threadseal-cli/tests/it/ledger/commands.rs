@@ -96,6 +96,18 @@ fn a_signed_ledger_is_continued_only_by_an_actor_that_it_names() {
     piped(&sandbox, again, "[]\n").fails_with("not an object");
 }
 
+// T-CMD-24
+#[test]
+fn no_signed_record_follows_changed_ones() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let changed = read(&path).replace("\"ho\"", "\"he\"");
+    fs::write(&path, &changed).unwrap();
+    let again = "ledger append file:runs --run r1 --sign";
+    piped(&sandbox, again, STEPS).refuses_with("the ledger of run r1 is tampered: ");
+    assert_eq!(read(&path), changed);
+}
+
 // T-LED-01
 #[test]
 fn a_ledger_of_abstractruntime_is_sealed_unchanged() {
@@ -339,10 +351,10 @@ fn a_signature_that_a_known_head_covers_cannot_be_taken_away_or_exchanged() {
     empty(&sandbox.home().join("heads"));
     fs::write(&path, &stripped).unwrap();
     is_noticed();
-    // An append to the changed ledger hides nothing.
+    // No signature follows the changed one, and another append hides nothing.
     for beside in ["ledger_r1.jsonl.head", "ledger_r1.index"] {
         fs::remove_file(sandbox.path("runs").join(beside)).unwrap();
     }
-    piped(&sandbox, &format!("{append} --sign"), step).exits(0);
+    piped(&sandbox, &format!("{append} --sign"), step).refuses_with("[signatures_changed]");
     is_noticed();
 }

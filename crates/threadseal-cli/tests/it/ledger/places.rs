@@ -132,7 +132,7 @@ fn a_signed_ledger_is_bound_to_its_run_everywhere() {
     ] {
         sandbox.write("e/ledger_r1.jsonl", text);
         assert_eq!(report_on(&sandbox, "file:e")["verdict"], verdict);
-        piped(&sandbox, "ledger append file:e --run r1 --sign", STEP).exits(2);
+        piped(&sandbox, "ledger append file:e --run r1 --sign", STEP).exits(1);
     }
     sandbox.write("e/ledger_r1.jsonl", honest.concat());
     assert_eq!(report_on(&sandbox, "file:e")["verdict"], "verified");

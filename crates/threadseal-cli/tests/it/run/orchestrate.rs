@@ -118,7 +118,7 @@ fn operations_of_the_seed_run_as_json() {
     let chain = exec(json!({"operation": "get_chain", "thread_id": id}))
         .exits(0)
         .json();
-    chain.is(json!({"schema": "threadseal.thread-exec/1", "chain_length": 1}));
+    chain.is(json!({"schema": "threadseal.thread.exec/1", "chain_length": 1}));
     exec(json!({"operation": "nothing"})).fails_with("no operation");
     let found = of(&sandbox, "search", id, "'i WRITE'").exits(0).json();
     assert_eq!(found["count"], 1, "{found}");
@@ -127,7 +127,7 @@ fn operations_of_the_seed_run_as_json() {
     let path = sandbox.path(format!("p/.ai/agent/threads/{id}/transcript.jsonl"));
     let text = read(&path);
     fs::write(&path, text.replace("I write it.", "I rob it")).unwrap();
-    let found = of(&sandbox, "search", id, "rob").exits(3).json();
+    let found = of(&sandbox, "search", id, "rob").exits(1).json();
     assert_eq!(found["count"], 0);
     assert!(
         found["skipped"][0]["reason"].text().contains("tampered"),
@@ -136,4 +136,33 @@ fn operations_of_the_seed_run_as_json() {
     sandbox
         .sh(format!("thread transcript {id} --project p"))
         .fails_with("tampered");
+}
+
+// T-CMD-24
+#[test]
+fn no_status_or_result_of_a_thread_with_a_changed_record_is_given() {
+    let sandbox = project();
+    let thread = greeted(&sandbox, "");
+    let path = transcript(&sandbox, "greet");
+    fs::write(&path, read(&path).replacen("I write it.", "I wrote it.", 1)).unwrap();
+    for line in ["wait --timeout 5", "status"] {
+        let ran = sandbox.exits(1, format!("thread {line} {thread} --project p --json"));
+        let told = ran.json();
+        told.is(json!({"schema": "threadseal.error/1", "success": false, "exit": 1}));
+        assert_eq!(told["report"]["verdict"], "tampered", "{line}: {told}");
+        assert_eq!(
+            told["code"], told["report"]["findings"][0]["code"],
+            "{line}"
+        );
+    }
+    let found = sandbox.exits(
+        1,
+        format!("thread search {thread} out.txt --project p --json"),
+    );
+    let found = found.json();
+    assert!(found["exit"] == 1 && found["code"].is_string(), "{found}");
+    let operation = json!({"operation": "wait_threads", "thread_ids": [thread], "timeout": 1});
+    let ran = sandbox.run(["thread", "exec", &operation.to_string(), "--project", "p"]);
+    let ran = ran.exits(1).json();
+    assert!(ran["exit"] == 1 && ran["code"].is_string(), "{ran}");
 }

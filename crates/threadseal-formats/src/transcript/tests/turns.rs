@@ -220,7 +220,6 @@ fn no_key_that_the_record_did_not_let_in_seals_a_turn() {
     let lines = texts_of(&bytes);
     let origin = KeyName::parse(&manifest::origin(lines[0].as_bytes())).unwrap();
     let frame = SealFrame {
-        timestamp: bench.stamp().timestamp,
         thread: &thread_id("demo/t-1"),
         salt: Salt::from_bytes([9; 16]),
         origin: &origin,

@@ -27,6 +27,7 @@ use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::report::{
     CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Stats, Verdict,
 };
+use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::policy::Policy;
 
 /// The result of a check.
@@ -130,6 +131,7 @@ impl TurnProof {
         };
         report.record = Some(found.head.record);
         report.head = Some(found.head);
+        report.dates.sealed = Some(found.sealed);
         report.stats.checkpoints = found.seals;
         let why = "the bytes before the shown lines are not in the proof";
         report.check(
@@ -204,6 +206,7 @@ impl TurnProof {
                 line: Digest::of(self.closing.as_bytes()),
             },
             root: closing.seal.root,
+            sealed: closing.seal.time,
             thread: record.thread_id()?,
             authority: record.manifest.authority,
             sealers,
@@ -330,6 +333,8 @@ struct Found {
     head: Head,
     /// The root that the closing seal states.
     root: Digest,
+    /// When that seal was made, by its maker's claim.
+    sealed: Timestamp,
     thread: ThreadId,
     authority: PublicKey,
     sealers: Sealers,

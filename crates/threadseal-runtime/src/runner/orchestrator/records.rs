@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
-use threadseal_core::report::Verdict;
+use threadseal_core::report::{NotVerified, Verdict};
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::event::is_terminal;
 use threadseal_formats::transcript::lines::VerifiedLines;
@@ -156,18 +156,20 @@ impl Records {
         Ok(Past { manifest, record })
     }
 
-    /// Is there evidence against the record of a thread? Where it verifies there is none, whatever
-    /// the files beside it are.
+    /// The evidence against the record of a thread. Where it verifies there is none, whatever the
+    /// files beside it are.
     ///
     /// # Errors
     /// When the record cannot be read.
-    pub fn has_evidence(&self, id: &ThreadId) -> Result<bool, Error> {
+    pub fn evidence(&self, id: &ThreadId) -> Result<Option<NotVerified>, Error> {
         let path = self.project.thread(id).transcript();
         let need = verify::Need::Whole;
         let verifier = self.verifier(id)?;
         match verifier.open_verified_within(&path, need, MAX_CONVERSATION_BYTES) {
-            Ok(_) => Ok(false),
-            Err(OpenError::NotVerified(report)) => Ok(report.verdict.exit_code() == 1),
+            Ok(_) => Ok(None),
+            Err(OpenError::NotVerified(report)) => {
+                Ok(Some(NotVerified::of(&report)).filter(|_| report.verdict.is_evidence()))
+            }
             Err(OpenError::Failed(error)) => Err(error.into()),
         }
     }
