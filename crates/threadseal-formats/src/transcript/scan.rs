@@ -394,9 +394,10 @@ impl Scanner {
                 place.error(FindingCode::ManifestMissing, text),
             );
         };
+        self.out.thread_text = frame.thread_id.to_vec();
         if !manifest.lets_first_key_in(frame.thread_id) {
             let text = "the authority did not delegate to the first signing key";
-            return self.fail(
+            self.fail(
                 Verdict::Forged,
                 place.error(FindingCode::DelegationBad, text),
             );
@@ -405,7 +406,6 @@ impl Scanner {
         self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
         self.chain.keys = SealingKeys::of(&manifest);
         self.chain.keys_at_seal = self.chain.keys.clone();
-        self.out.thread_text = frame.thread_id.to_vec();
         if manifest.bodies == manifest::Bodies::Detached {
             self.out.watch.begin();
         }
