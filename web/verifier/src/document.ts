@@ -316,13 +316,15 @@ function behindRemovable(text: string, from: number, kind: Kind): number {
 function hashedPart(text: string, kind: Kind, item: Item): Range | null {
   if (item === "directive") return directivePart(text);
   if (item === "knowledge") return knowledgePart(text);
-  const lineAfter = (from: number): number => {
-    const lf = text.indexOf("\n", from);
-    return lf < 0 ? text.length : lf + 1;
-  };
-  if (text.startsWith("#!/")) return { from: behindRemovable(text, lineAfter(0), kind), to: text.length };
-  const from = behindRemovable(text, 0, kind);
-  return { from: from > 0 && text.startsWith("#!/", from) ? lineAfter(from) : from, to: text.length };
+  const first = behindShebang(text, 0);
+  if (first > 0) return { from: behindRemovable(text, first, kind), to: text.length };
+  return { from: behindShebang(text, behindRemovable(text, 0, kind)), to: text.length };
+}
+
+/** The place behind a shebang line at `from`, or `from`. */
+function behindShebang(text: string, from: number): number {
+  const lf = text.startsWith("#!/", from) ? text.indexOf("\n", from) : -1;
+  return lf < 0 ? from : lf + 1;
 }
 
 function directivePart(text: string): Range | null {
