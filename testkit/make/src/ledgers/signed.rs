@@ -276,6 +276,20 @@ fn actors(add: &mut Adder) {
         Want::new("malformed", &["genesis_bad", "unsigned"], None),
     );
     let mut ledger = Ledger::new();
+    ledger.record(genesis(Value::Null), None);
+    ledger.lines[0] =
+        ledger.lines[0].replacen("\"workflow_id\":null", "\"workflow_id\":\"\\ud800\"", 1);
+    add.add(
+        "genesis-with-a-lone-surrogate",
+        "§2: it is no text, where §6 needs one",
+        &ledger,
+        Want::new(
+            "tampered",
+            &["genesis_bad", "hash_wrong", "lone_surrogate", "unsigned"],
+            None,
+        ),
+    );
+    let mut ledger = Ledger::new();
     let mut bad = genesis(Value::Null);
     let mut effect = bad.get("effect").cloned().expect("an effect");
     let mut payload = effect.get("payload").cloned().expect("a payload");
