@@ -247,7 +247,7 @@ fn a_beginning_that_is_spelled_in_another_way_still_counts() {
     let hidden = text.replace("threadseal.genesis", "thread\\u0073eal.genesis");
     assert_ne!(hidden, text);
     assert_eq!(plain(&hidden).verdict, Tampered);
-    // JSON has no such blank, and the loader of the original drops it.
+    // JSON has no such blank, and the loader of `AbstractRuntime` drops it.
     assert_eq!(plain(&format!("\u{a0}{text}")).verdict, Tampered);
 }
 
