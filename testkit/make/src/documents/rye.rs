@@ -4,6 +4,7 @@ use super::forge::{Seal, fields};
 use super::{Adder, Want};
 use crate::forge::{hex, key, rye};
 use crate::list::Options;
+use threadseal_core::digest::Digest;
 use threadseal_core::key::Signer as _;
 
 pub(super) fn add(add: &mut Adder) {
@@ -420,6 +421,24 @@ fn key_files(add: &mut Adder) {
         "§8.3: key files are TOML",
         format!("-----\n{stranger}").as_bytes(),
         Want::new("unsigned", &["unsigned"]),
+    );
+    let behind = stranger.replacen("-----\n\"\"\"", "-----\n\u{2028}\"\"\"", 1);
+    add.add(
+        ("key-file-with-a-separator-behind-its-key", ".toml"),
+        "§8.3: no blank of keys-and-trust.md §1, so another text",
+        behind.as_bytes(),
+        Want::new(
+            "forged",
+            &["fingerprint_mismatch", "key_vouches_for_itself"],
+        ),
+    );
+    let own = &Digest::of(b"no key\n").to_hex()[..16];
+    let text = format!("fingerprint = \"{own}\"\n\n[public_key]\npem = \"no key\"\n");
+    add.add(
+        ("key-file-of-a-text-that-is-no-key", ".toml"),
+        "§8.3: the fingerprint of the text, whatever that is",
+        text.as_bytes(),
+        Want::new("forged", &["key_vouches_for_itself"]),
     );
     let numbers = [
         ("largest-integer", "-9223372036854775808", true),
