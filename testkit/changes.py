@@ -11,7 +11,10 @@ ODD_VALUES = [
     b'""', b'"a"', b'"\\u0061"', b'"\\u001F"', b'"\\u001f"', b'"\\ud800"', b'"\\/"', b'"\xc3\xa9"', b'"\\n"', b"[]", b"{}",
     b'{"a":1,"a":2}', b"[[1]]", b'{"2":0,"10":0}', b"7.0E-1", b"1700000000000000001",
 ]
-INSERTED = [b" ", b"\n", b"\r", b"\t", b"\x00", b"\xff", b",", b'"', b"{}", b"\\u0061", b"0", b"\xef\xbb\xbf", b"\xc2\xa0", b"]"]
+INSERTED = [
+    b" ", b"\n", b"\r", b"\t", b"\x00", b"\xff", b",", b'"', b"{}", b"\\u0061", b"0", b"\xef\xbb\xbf", b"\xc2\xa0", b"]",
+    b"\x0b", b"\x0c", b"\x1c", b"\x7f", b"\xc2\x85", b"\xe2\x80\xa8",
+]
 # A text, a number or a word of JSON.
 SCALAR = re.compile(rb'"(?:[^"\\\\]|\\\\.)*"|-?[0-9][0-9.eE+-]*|true|false|null|NaN|Infinity')
 

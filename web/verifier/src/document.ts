@@ -14,7 +14,7 @@ import {
   textOf,
   without,
 } from "./canon.js";
-import { isPublicKey, pem, ryeFingerprint, verify } from "./ed25519.js";
+import { isPublicKey, ryeFingerprint, verify } from "./ed25519.js";
 import { parseHead } from "./heads.js";
 import { isPythonSpace } from "./pytext.js";
 import { Report, type Severity, type Verdict, isEvidence } from "./report.js";
@@ -316,13 +316,15 @@ function behindRemovable(text: string, from: number, kind: Kind): number {
 function hashedPart(text: string, kind: Kind, item: Item): Range | null {
   if (item === "directive") return directivePart(text);
   if (item === "knowledge") return knowledgePart(text);
-  const lineAfter = (from: number): number => {
-    const lf = text.indexOf("\n", from);
-    return lf < 0 ? text.length : lf + 1;
-  };
-  if (text.startsWith("#!/")) return { from: behindRemovable(text, lineAfter(0), kind), to: text.length };
-  const from = behindRemovable(text, 0, kind);
-  return { from: from > 0 && text.startsWith("#!/", from) ? lineAfter(from) : from, to: text.length };
+  const first = behindShebang(text, 0);
+  if (first > 0) return { from: behindRemovable(text, first, kind), to: text.length };
+  return { from: behindShebang(text, behindRemovable(text, 0, kind)), to: text.length };
+}
+
+/** The place behind a shebang line at `from`, or `from`. */
+function behindShebang(text: string, from: number): number {
+  const lf = text.startsWith("#!/", from) ? text.indexOf("\n", from) : -1;
+  return lf < 0 ? from : lf + 1;
 }
 
 function directivePart(text: string): Range | null {
@@ -639,12 +641,11 @@ class Judge {
     const fingerprint = toml?.("fingerprint");
     const pemText = toml?.("public_key", "pem");
     if (fingerprint === undefined || pemText === undefined) return;
-    const key = keyOfPem(pemText);
-    const own = key === null ? null : ryeFingerprint(key);
-    const stem = /(?:^|[./])([0-9a-f]{16})\.toml$/i.exec(this.options.name ?? "")?.[1];
+    const own = fingerprintOfPem(pemText);
+    const stem = /(?:^|[./])([0-9a-f]{16})\.toml$/.exec(this.options.name ?? "")?.[1];
     if (fingerprint !== own || (stem !== undefined && stem !== own)) this.own("forged", "fingerprint_mismatch");
     const byItself = header === null || header.fields.fingerprint === own;
-    const inTrust = key !== null && knownKeys(this.options.trust).some((known) => hex(known) === hex(key));
+    const inTrust = knownKeys(this.options.trust).some((known) => ryeFingerprint(known) === own);
     if (byItself && !inTrust && !claimed) this.own("forged", "key_vouches_for_itself");
   }
 
@@ -768,13 +769,8 @@ function countLines(b: Uint8Array): number {
   return b.length > 0 && b[b.length - 1] !== 0x0a ? n + 1 : n;
 }
 
-/** The key of a PEM text (keys-and-trust.md §1), or null. */
-function keyOfPem(text: string): Uint8Array | null {
-  const plain = text.replace(/\r\n/g, "\n").replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
-  const line = /^-----BEGIN PUBLIC KEY-----\n([A-Za-z0-9+/]{59}=)\n-----END PUBLIC KEY-----$/.exec(plain)?.[1];
-  if (line === undefined) return null;
-  const der = parseBase64Url(line.replace(/\+/g, "-").replace(/\//g, "_"));
-  if (der === null || der.length !== 44) return null;
-  const key = der.slice(12);
-  return isPublicKey(key) && pem(key).trimEnd() === plain ? key : null;
+/** Rye's fingerprint of a PEM text, whatever text that is (keys-and-trust.md §1). */
+function fingerprintOfPem(text: string): string {
+  const plain = text.replace(/^[ \t\n\r]+|[ \t\n\r]+$/g, "");
+  return hex(sha256(utf8(`${plain}\n`))).slice(0, 16);
 }

@@ -469,7 +469,7 @@ interface Genesis {
 }
 
 function isTextOrNull(value: Json | null): boolean {
-  return value === null || value.kind === "null" || value.kind === "string";
+  return isNothing(value) || textOf(value) !== null;
 }
 
 function isHexOrNull(value: Json | null): boolean {

@@ -564,12 +564,12 @@ export function parseBodyLine(bytes: Uint8Array): Body | null {
   if (salt === null || !hasAt(bytes, 153, '","body":') || bytes[bytes.length - 1] !== 0x7d) return null;
   const body = bytes.subarray(162, bytes.length - 1);
   if (body.length === 0 || isEdgeBlank(body[0]!) || isEdgeBlank(body[body.length - 1]!)) return null;
-  if (!isPrintable(body) || !validateAscii(body, 0, body.length)) return null;
+  if (body.some((byte) => byte > 0x7f) || !validateAscii(body, 0, body.length)) return null;
   return { commitment, salt, body };
 }
 
 function isEdgeBlank(c: number): boolean {
-  return c === 0x20 || c === 0x09;
+  return c === 0x20 || c === 0x09 || c === 0x0d;
 }
 
 /** Whether a body fits its commitment in the record. */

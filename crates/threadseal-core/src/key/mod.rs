@@ -356,7 +356,7 @@ impl RyeFingerprint {
     /// It drops blanks around the text, appends one LF, and takes the first 16 hex digits of
     /// SHA-256.
     pub fn of_pem(pem: &str) -> Self {
-        let normalised = format!("{}\n", pem.trim());
+        let normalised = format!("{}\n", pem.trim_matches(BLANKS));
         let digest = Digest::of(normalised.as_bytes());
         let mut first = [0; 8];
         first.copy_from_slice(&digest.as_bytes()[..8]);

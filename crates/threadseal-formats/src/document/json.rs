@@ -216,7 +216,7 @@ fn read_native(bytes: &[u8], value: &Value, judge: &Judge<'_>) -> Option<Native>
         return native::check(Found::Several(at), bytes, DocumentKind::Json, judge);
     }
     let found = if own {
-        own_member(&members)
+        own_member(&members, has_rye_signature(value))
     } else {
         suffix_member(&members)
     };
@@ -241,8 +241,17 @@ fn not_strict(error: JsonError) -> Native {
     }
 }
 
-fn own_member(members: &Members<'_>) -> Found {
+/// Under a signature of Rye a seal is in its suffix, and in no other place.
+fn has_rye_signature(value: &Value) -> bool {
+    let signature = value.get(SIGNATURE);
+    signature.is_some_and(|signature| !signature.is_null() && signature.as_str() != Some(""))
+}
+
+fn own_member(members: &Members<'_>, under_rye: bool) -> Found {
     let at = members.value(seal::MEMBER).unwrap_or(0..0);
+    if under_rye {
+        return Found::Unreadable(at);
+    }
     let read = || {
         let inside = members.plain_string(seal::MEMBER)?;
         let start = inside.start + seal::PREFIX.len();

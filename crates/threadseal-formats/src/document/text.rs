@@ -147,7 +147,8 @@ fn name_gaps(
         header.line_end.min(hashed.start)..hashed.start,
         hashed.end..text.len(),
     ];
-    let read = |gap: &Range<usize>| !text[gap.clone()].trim_ascii().is_empty();
+    let is_blank = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let read = |gap: &Range<usize>| !text[gap.clone()].bytes().all(is_blank);
     for gap in gaps.into_iter().filter(read) {
         let at = raw_range(gap);
         let finding = Finding::warning(

@@ -153,7 +153,7 @@ pub(super) enum Found {
     Nothing,
     /// All of it is one record.
     One(Box<Facts>),
-    /// It has several values: records with their offsets, and perhaps other values.
+    /// Records with the places that they have in it. Blanks and other values are around them.
     Several(Vec<(usize, usize, Facts)>),
 }
 
@@ -267,13 +267,7 @@ impl LineReader {
         }
         match json::parse_python(text.as_bytes()) {
             // Nothing is dropped but blanks, which no hash covers.
-            Ok(document) if from == 0 => self.value(&document, text.as_bytes()),
-            Ok(mut document) => {
-                for found in &mut document.irregularities {
-                    found.offset += from;
-                }
-                self.value(&document, line)
-            }
+            Ok(document) => self.within_blanks(&document, text.as_bytes(), from),
             Err(error) if is_beyond_us(error.kind) => LineRead::limit(line),
             Err(error) if error.kind == JsonErrorKind::NumberTooLong => {
                 LineRead::too_many_digits(text.as_bytes(), error.offset, line.len())
@@ -289,6 +283,25 @@ impl LineReader {
             || LineRead::skipped(SkipReason::NoObject, 0, text.len()),
             LineRead::one,
         )
+    }
+
+    /// The value `text` that begins at `from` of its line. The blanks around it are no part of its record:
+    /// a reader of the strict rules would find no value where they are.
+    fn within_blanks(
+        &mut self,
+        document: &json::PythonDocument,
+        text: &[u8],
+        from: usize,
+    ) -> LineRead {
+        let to = from + text.len();
+        let irregularities = &document.irregularities;
+        match self.facts.read_value(&document.value, irregularities, text) {
+            Some(facts) => LineRead {
+                found: Found::Several(vec![(from, to, facts)]),
+                ..LineRead::nothing()
+            },
+            None => LineRead::skipped(SkipReason::NoObject, from, to),
+        }
     }
 
     /// Takes the values of a line one after the other. `AbstractRuntime` does so when the whole

@@ -242,11 +242,13 @@ fn a_record_that_is_chained_again_keeps_no_good_signature() {
 
 // T-LED-24
 #[test]
-fn a_beginning_that_is_spelled_with_escapes_still_counts() {
+fn a_beginning_that_is_spelled_in_another_way_still_counts() {
     let text = three().unsigned().text();
     let hidden = text.replace("threadseal.genesis", "thread\\u0073eal.genesis");
     assert_ne!(hidden, text);
     assert_eq!(plain(&hidden).verdict, Tampered);
+    // JSON has no such blank, and the loader of `AbstractRuntime` drops it.
+    assert_eq!(plain(&format!("\u{a0}{text}")).verdict, Tampered);
 }
 
 // T-LED-26

@@ -4,6 +4,7 @@ use super::forge::{Seal, fields};
 use super::{Adder, Want};
 use crate::forge::{hex, key, rye};
 use crate::list::Options;
+use threadseal_core::digest::Digest;
 use threadseal_core::key::Signer as _;
 
 pub(super) fn add(add: &mut Adder) {
@@ -11,6 +12,7 @@ pub(super) fn add(add: &mut Adder) {
     json(add);
     signatures(add);
     suffixes(add);
+    two_members(add);
     key_files(add);
 }
 
@@ -56,6 +58,13 @@ fn texts(add: &mut Adder) {
         "§8.1 step 3: the file does not begin with it",
         moved.as_bytes(),
         Want::new("partial", &["shebang_uncovered", "uncovered"]),
+    );
+    let cut = format!("# {}\n#!/bin/sh", fields("#!/bin/sh"));
+    add.add(
+        ("rye-shell-that-ends-in-its-first-line", ".sh"),
+        "§6: without its LF it is no shebang line, and hashed along",
+        cut.as_bytes(),
+        Want::new("partial", &["shebang_uncovered"]),
     );
     let yaml = format!("# {}\na: 1\n", fields("a: 1\n"));
     add.add(("rye-yaml", ".yaml"), "§6", yaml.as_bytes(), verified());
@@ -138,6 +147,20 @@ fn markdown(add: &mut Adder) {
         "§8.1 step 3",
         second.as_bytes(),
         Want::new("tampered", &["second_header", "uncovered"]),
+    );
+    let behind = second.replacen("</directive>\n", "</directive>", 1);
+    add.add(
+        ("rye-directive-and-fields-on-its-line", ".md"),
+        "§8.1 step 3: no line begins there",
+        behind.as_bytes(),
+        Want::new("partial", &["uncovered"]),
+    );
+    let fed = plain.replacen("</directive>\n", "</directive>\x0c\n", 1);
+    add.add(
+        ("rye-directive-and-a-form-feed", ".md"),
+        "§8.1 step 3: a form feed is no blank",
+        fed.as_bytes(),
+        Want::new("partial", &["uncovered"]),
     );
     let item = Options {
         item: Some("directive"),
@@ -315,12 +338,57 @@ fn suffixes(add: &mut Adder) {
         text.replace("|threadseal@", "|threadsea1@").as_bytes(),
         Want::new("malformed", &["seal_unreadable"]),
     );
+    let (bytes, _) = seal.text(body);
+    let sealed = String::from_utf8(bytes).expect("UTF-8");
+    let over = format!("# {}\n{sealed}", fields(&sealed));
+    add.add(
+        ("rye-over-a-seal", ".yaml"),
+        "§3 place 1: a text without a Rye header",
+        over.as_bytes(),
+        Want::new("malformed", &["seal_unreadable"]),
+    );
     add.add(
         ("rye-and-a-registry", ".yaml"),
         "§5: PROVIDER and USER are covered by nothing",
         format!("# {good}|hub@me\n{body}").as_bytes(),
         verified(),
     );
+}
+
+/// Both signatures in JSON, the seal in a member of its own.
+fn two_members(add: &mut Adder) {
+    // In the order of Rye's canonical text.
+    let (bytes, _) = Seal::of("json").json("\"A\":1");
+    let sealed = String::from_utf8(bytes).expect("UTF-8");
+    let over = sealed.trim_end().trim_end_matches('}');
+    let signature = fields(&format!("{over}}}"));
+    let over = format!("{over},\"_signature\":\"{signature}\"}}\n");
+    add.add(
+        ("rye-json-over-a-seal", ".json"),
+        "§3 place 2: an object without a Rye signature",
+        over.as_bytes(),
+        Want::new("malformed", &["seal_unreadable"]),
+    );
+    let signature = fields("{\"a\":1}");
+    let (bytes, _) = Seal::of("json").json(&format!("\"a\":1,\"_signature\":\"{signature}\""));
+    add.add(
+        ("rye-json-under-a-seal", ".json"),
+        "§3 place 2: an object without a Rye signature",
+        &bytes,
+        Want::new("tampered", &["content_modified", "seal_unreadable"]),
+    );
+    for (name, value, codes) in [
+        ("null", "null", &[][..]),
+        ("empty", "\"\"", &["signature_empty"]),
+    ] {
+        let (bytes, _) = Seal::of("json").json(&format!("\"a\":1,\"_signature\":{value}"));
+        add.add(
+            (&format!("seal-beside-a-signature-{name}"), ".json"),
+            "§3 place 2: it is no Rye signature",
+            &bytes,
+            Want::new("verified", codes),
+        );
+    }
 }
 
 fn key_files(add: &mut Adder) {
@@ -353,6 +421,24 @@ fn key_files(add: &mut Adder) {
         "§8.3: key files are TOML",
         format!("-----\n{stranger}").as_bytes(),
         Want::new("unsigned", &["unsigned"]),
+    );
+    let behind = stranger.replacen("-----\n\"\"\"", "-----\n\u{2028}\"\"\"", 1);
+    add.add(
+        ("key-file-with-a-separator-behind-its-key", ".toml"),
+        "§8.3: no blank of keys-and-trust.md §1, so another text",
+        behind.as_bytes(),
+        Want::new(
+            "forged",
+            &["fingerprint_mismatch", "key_vouches_for_itself"],
+        ),
+    );
+    let own = &Digest::of(b"no key\n").to_hex()[..16];
+    let text = format!("fingerprint = \"{own}\"\n\n[public_key]\npem = \"no key\"\n");
+    add.add(
+        ("key-file-of-a-text-that-is-no-key", ".toml"),
+        "§8.3: the fingerprint of the text, whatever that is",
+        text.as_bytes(),
+        Want::new("forged", &["key_vouches_for_itself"]),
     );
     let numbers = [
         ("largest-integer", "-9223372036854775808", true),

@@ -77,9 +77,10 @@ impl Ledger {
         let (mut out, mut places) = (Vec::new(), Vec::new());
         for (number, line) in self.lines.iter().enumerate() {
             out.extend_from_slice(line.as_bytes());
+            let blanks = line.len() - line.trim_end_matches('\u{2003}').len();
             places.push(Trusted {
                 line: number as u64 + 1,
-                byte: out.len() as u64,
+                byte: (out.len() - blanks) as u64,
                 turn: Some(number as u64),
             });
             out.push(b'\n');

@@ -244,6 +244,28 @@ fn actors(add: &mut Adder) {
         &ledger,
         Want::new("forged", &["actor_unnamed", "head_unknown"], Some(0)).asked(both),
     );
+    let (mut ledger, id) = begun();
+    ledger.lines[0].insert(0, '\u{a0}');
+    ledger.record(by(record(1, "started"), &id), None);
+    add.add(
+        "genesis-behind-a-blank-of-unicode",
+        "§5.1 step 4: it is dropped, and the genesis counts",
+        &ledger,
+        Want::new(
+            "tampered",
+            &["head_unknown", "signature_missing", "step_unended"],
+            Some(0),
+        ),
+    );
+    let mut ledger = Ledger::new();
+    ledger.record(record(1, "completed"), Some(1));
+    ledger.lines[0] = format!("\u{2003}{}\u{2003}", ledger.lines[0]);
+    add.add(
+        "record-within-blanks-of-unicode",
+        "§5.1 step 4: they are no part of it",
+        &ledger,
+        Want::new("open", &["head_unknown", "step_unstarted"], Some(0)),
+    );
     let mut ledger = Ledger::new();
     let (_, fingerprint) = actor(1);
     ledger.record(genesis(map([("ar_0", fingerprint)])), None);
@@ -252,6 +274,20 @@ fn actors(add: &mut Adder) {
         "§6: a fingerprint under another id",
         &ledger,
         Want::new("malformed", &["genesis_bad", "unsigned"], None),
+    );
+    let mut ledger = Ledger::new();
+    ledger.record(genesis(Value::Null), None);
+    ledger.lines[0] =
+        ledger.lines[0].replacen("\"workflow_id\":null", "\"workflow_id\":\"\\ud800\"", 1);
+    add.add(
+        "genesis-with-a-lone-surrogate",
+        "§2: it is no text, where §6 needs one",
+        &ledger,
+        Want::new(
+            "tampered",
+            &["genesis_bad", "hash_wrong", "lone_surrogate", "unsigned"],
+            None,
+        ),
     );
     let mut ledger = Ledger::new();
     let mut bad = genesis(Value::Null);

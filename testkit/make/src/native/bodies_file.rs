@@ -103,6 +103,8 @@ fn lines(set: &mut Set) {
             line.replace("\"body\":", "\"body\":  "),
         ),
         ("cr", line.replace('\n', "\r\n")),
+        ("cr-before-body", line.replace("\"body\":", "\"body\":\r")),
+        ("cr-behind-body", text("{}\r")),
         ("body-no-json", text("{")),
         ("body-utf8", text("\"ö\"")),
         (
@@ -145,7 +147,13 @@ fn lines(set: &mut Set) {
     let deep: &'static str =
         Box::leak(format!("{}{}", "[".repeat(128), "]".repeat(128)).into_boxed_str());
     let unknown = want("verified", &["body_unknown"], ALL);
-    for (name, body) in [("of-depth-128", deep), ("number", "1"), ("null", "null")] {
+    for (name, body) in [
+        ("of-depth-128", deep),
+        ("number", "1"),
+        ("null", "null"),
+        ("with-blanks-inside", "{\t\"a\" :\r[ 1]}"),
+        ("with-0x7f", "\"\u{7f}\""),
+    ] {
         let bodies = file(&[ONE, Body(11, body)]);
         let name = format!("body-unknown-{name}");
         set.add_with(

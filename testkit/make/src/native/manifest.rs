@@ -470,4 +470,31 @@ fn bad_threads(set: &mut Set) {
         &forge,
         both,
     );
+    // The delegation is one of another thread.
+    let of_thread = |thread: &str| {
+        let mut forge = Forge::bare(&delegated().text(), 7, thread);
+        forge.seal(&first());
+        forge
+    };
+    let both = want("forged", &["delegation_bad", "thread_id_bad"], 0);
+    set.add(
+        "thread-empty-part-and-a-bad-delegation",
+        "§7 D 5: also after a failure of A 2",
+        &of_thread("a//b"),
+        both,
+    );
+    let bad = want("forged", &["delegation_bad"], 0);
+    set.add(
+        "thread-asked-for-and-a-bad-delegation",
+        "§7 D 5: line 1 is a manifest, of this thread",
+        &of_thread("a"),
+        bad.thread("a"),
+    );
+    let both = want("forged", &["delegation_bad", "thread_differs"], 0);
+    set.add(
+        "thread-of-another-and-a-bad-delegation",
+        "§7 D 5: also after a failure of A 2",
+        &of_thread("a"),
+        both.thread("b"),
+    );
 }

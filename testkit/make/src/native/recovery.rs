@@ -92,6 +92,16 @@ fn adopted_members(set: &mut Set) {
         edit(&mut adopted);
         refused(set, name, forge.clone(), "tail_adopted", &adopted.text());
     }
+    let begun = record("b1");
+    let mut nothing = Adopted::of(&begun);
+    nothing.sha256 = Digest::of(b"others").to_hex();
+    refused(
+        set,
+        "of-nothing-and-sha256-of-others",
+        begun,
+        "tail_adopted",
+        &nothing.text(),
+    );
     let mut good = forge.clone();
     let payload = Adopted::of(&good).text();
     good.event("tail_adopted", &payload)

@@ -100,7 +100,7 @@ pub(in crate::document) fn removable_header(text: &str, kind: DocumentKind) -> R
     }
 }
 
-/// Whether a second header is outside the hashed bytes. A program that shows the first line that
+/// Whether the line of a second header begins outside the hashed bytes. A program that shows the first line that
 /// looks like a header may show the wrong one.
 pub(in crate::document) fn has_second_header(
     text: &str,
@@ -108,14 +108,13 @@ pub(in crate::document) fn has_second_header(
     header: &Header<'_>,
     hashed: &Range<usize>,
 ) -> bool {
-    let before = header.line_end.min(hashed.start)..hashed.start;
-    let mut lines = [before, hashed.end..text.len()]
-        .into_iter()
-        .flat_map(|gap| text[gap].split('\n'));
     let open = kind.comment().map_or("", Comment::open);
-    lines.any(|line| {
-        let fields = line.strip_prefix(open).and_then(Fields::read);
-        fields.is_some()
+    let mut end = 0;
+    text.split_inclusive('\n').any(|line| {
+        let start = end;
+        end += line.len();
+        let is_outside = start != header.line_start && !hashed.contains(&start);
+        is_outside && line.strip_prefix(open).and_then(Fields::read).is_some()
     })
 }
 

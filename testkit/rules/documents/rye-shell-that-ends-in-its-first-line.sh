@@ -1,0 +1,2 @@
+# rye:signed:2026-02-18T10:30:00Z:3af71adb278ad4af33c144b78fa1ae708da03b773d98324ae991a7daedb53ca2:EW4JtIIcpncE4lp8KbKyHVce_sGhpKiJeoPIC7tA_ysthKNw5sGT8lOj7hr-h0YybU6PonUwh2L01R0rBis1Dg==:07097e6443239d36
+#!/bin/sh
