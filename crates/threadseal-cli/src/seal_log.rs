@@ -42,7 +42,8 @@ fn warning(log: &HomeLog) -> Option<String> {
             Standing::Good => return None,
             Standing::Damaged(why) => why,
             Standing::Faulty(fault) => format!(
-                "log_rolled_back: {fault}; the known heads of records may be outdated; hint: threadseal log status"
+                "{}: {fault}; the known heads of records may be outdated; hint: threadseal log status",
+                fault.code()
             ),
             Standing::MarkUnread(why) => unread(&log.mark_states(), &why),
             Standing::MarkGone => {

@@ -8,7 +8,7 @@
 //! | `http_client` | requests that are bounded in time and size (feature `peer`) |
 //! | `tree` | tiles and journal as one tree; signing it; reading it without its lock; mirrors of it |
 //! | `index` | where the heads of a record are, and which entries are no heads |
-//! | `entries` | typed views of forks, redactions, tombstones and key events |
+//! | `entries` | typed views of forks, redactions, tombstones, key events and second places |
 //! | [`witness`] | asking witnesses for cosignatures, and being one for other logs |
 //! | `marks` | second places, which show that a log went back |
 //! | `timestamps` | time stamps of RFC 3161 authorities (feature `timestamp`) |
@@ -55,6 +55,7 @@ pub use log_registry::LogRegistry;
 pub use logged_heads::LoggedHeads;
 pub use marks::fault::Fault;
 pub use marks::mark_set::MarkReport;
+pub use marks::place_list::Forgotten;
 pub use recovery::restart::OldLog;
 pub use seal_log::SealLog;
 pub use standing::Standing;

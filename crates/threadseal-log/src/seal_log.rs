@@ -27,8 +27,9 @@ use crate::entries::{
 };
 use crate::fsck;
 use crate::index::head_lookup::{self, HeadLookup};
-use crate::index::non_head_index::{self, NonHeadKind, SharedNonHeadIndex};
+use crate::index::non_head_index::{self, NonHeadKind};
 use crate::layout::description::Description;
+use crate::layout::mark_location::MarkLocation;
 use crate::layout::record_places::RecordPlaces;
 use crate::log_registry::LogRegistry;
 use crate::marks::fault::Fault;
@@ -81,7 +82,6 @@ pub struct SealLog {
     committer: OnceLock<Committer>,
     views: ViewCache,
     standing: StandingCache,
-    non_heads: SharedNonHeadIndex,
 }
 
 impl SealLog {
@@ -98,7 +98,6 @@ impl SealLog {
             committer: OnceLock::new(),
             views: ViewCache::default(),
             standing: StandingCache::default(),
-            non_heads: SharedNonHeadIndex::default(),
         }
     }
 
@@ -232,7 +231,7 @@ impl SealLog {
             non_heads,
         } = fsck::walk(&self.access, &view)?;
         let brought_up = self.find_non_heads(|_| false);
-        match brought_up.map(|_| self.non_heads.differs(&non_heads, view.tree().size)) {
+        match brought_up.map(|_| self.access.non_heads.differs(&non_heads, view.tree().size)) {
             Ok(false) => {}
             Ok(true) => {
                 let path = self.access.dir.file(non_head_index::FILE);
@@ -244,8 +243,12 @@ impl SealLog {
             }
             Err(error) => checked.fault(error.to_string()),
         }
-        if let Some(fault) = self.fault()? {
-            checked.fault(format!("log_rolled_back: {fault}"));
+        match self.fault() {
+            Ok(None) => {}
+            Ok(Some(fault)) => checked.fault(format!("{}: {fault}", fault.code())),
+            // The same damage, seen from the second places.
+            Err(_) if !checked.faults.is_empty() => {}
+            Err(error) => return Err(error),
         }
         Ok(checked)
     }
@@ -522,7 +525,7 @@ impl SealLog {
         listed: impl Fn(&NonHeadKind) -> bool,
     ) -> Result<(Arc<LogView>, Vec<u64>), Error> {
         let id = self.description().id;
-        self.non_heads.find(id, || self.view(), listed)
+        self.access.non_heads.find(id, || self.view(), listed)
     }
 
     /// All entries of one kind that the index lists so, each proved to be in the log.
@@ -546,7 +549,7 @@ impl SealLog {
         let marks = &self.access.marks;
         let known = marks.known(&marks.remote_states(false));
         let view = self.view()?;
-        marks.fault(known, view.contents(), view.tree())
+        self.access.fault(known, view.contents(), view.tree(), true)
     }
 
     /// Whether it counts in the judgement of records now. That may change at any moment; a commit looks for itself, under a lock.
@@ -560,7 +563,9 @@ impl SealLog {
         let mut known = marks.known(&marks.remote_states(false));
         let (unread, know_nothing) = (known.unread.take(), known.trees.is_empty());
         let looked = self.view().and_then(|view| {
-            let fault = marks.fault(known, view.contents(), view.tree())?;
+            let fault = self
+                .access
+                .fault(known, view.contents(), view.tree(), true)?;
             if fault.is_none() {
                 // The absence of entries shows that no key ended and no record was forked: the index must be good.
                 self.find_non_heads(|_| false)?;
@@ -595,6 +600,36 @@ impl SealLog {
         Ok(largest.map_or(0, |largest| largest.size))
     }
 
+    /// Does the log list this second place, whether `log.json` names it or not?
+    ///
+    /// # Errors
+    /// As [`SealLog::view`].
+    pub fn lists_place(&self, place: &MarkLocation) -> Result<bool, Error> {
+        let view = self.view()?;
+        let list = self.access.place_list(view.contents(), view.tree())?;
+        Ok(list.lists(place))
+    }
+
+    /// Commits that the log has the second places `kept` from now on, without `removed`; where that is None, without all that it lists and
+    /// `log.json` does not name. Then `log.json` names them. The place that is removed need not answer. The first of `kept` is the
+    /// default one.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log commits nothing, also by what the removed place knows; `External` when another place or a file
+    /// cannot be read or written. Then `log.json` is as it was.
+    pub fn remove_place(
+        &self,
+        removed: Option<&MarkLocation>,
+        kept: Vec<MarkLocation>,
+    ) -> Result<Description, Error> {
+        let description = Description {
+            marks: kept,
+            ..self.description().clone()
+        };
+        self.access.remove_place(removed, &description)?;
+        Ok(description)
+    }
+
     /// What each second place knows.
     pub fn mark_states(&self) -> Vec<MarkReport> {
         self.access.marks.reports()
@@ -625,8 +660,7 @@ impl SealLog {
     /// Brings a mirror up to the log, and repairs the tiles there that are `compared` and are not those of the log.
     ///
     /// # Errors
-    /// Kind `Refused` when another log is there, the log itself is damaged where a tile must be repaired, or the log commits nothing;
-    /// `External` when the storage or a file fails: then the mirror is as it was, with more tiles at most.
+    /// Kind `Refused` when another log is there, or the log commits nothing; `External` when the storage or a file fails: then the mirror is as it was, with more tiles at most.
     pub fn mirror(&self, to: &dyn Objects, compared: Compared) -> Result<Mirrored, Error> {
         self.fold()?;
         let comparison = Comparison {

@@ -50,6 +50,7 @@ impl Stamps {
             stamp(&home.logs().join("current")),
             // New evidence against the log changes its folder.
             stamp(&access.dir.root),
+            stamp(&access.dir.file("log.json")),
         ];
         files.extend(access.marks.stamps());
         Self {

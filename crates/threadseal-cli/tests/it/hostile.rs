@@ -180,7 +180,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-// T-REG-16
+// T-REG-17
 #[test]
 fn a_writer_of_the_database_is_not_believed() {
     play(0, project, |case| {

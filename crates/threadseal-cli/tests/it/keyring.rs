@@ -177,7 +177,7 @@ fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
     kept.seal("a.json");
     kept.put_aside();
     kept.ok("log mark add keyring");
-    assert_eq!(kept.status()["marks"][1]["size"], 2);
+    assert_eq!(kept.status()["marks"][1]["size"], 3);
     kept.seal("b.json");
     kept.put_back();
     // The copy does not know that the place was added, and learns of the rollback when it names the

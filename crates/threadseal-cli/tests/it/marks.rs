@@ -58,13 +58,13 @@ impl Kept {
         self.put_aside();
         self.seal("b.json").warns_nothing();
         let status = self.status();
-        status.is(json!({"state": "good", "size": 3, "marks/1/size": 3}));
+        status.is(json!({"state": "good", "size": 4, "marks/1/size": 4}));
         self.put_back();
         let told = self.exits(1, "log status --json").json();
-        told.is(json!({"state": "log_rolled_back", "size": 2, "marks/0/size": 2}));
+        told.is(json!({"state": "log_rolled_back", "size": 3, "marks/0/size": 3}));
         self.sandbox.write("later.json", "{}");
         self.sh("seal later.json").warns("log_rolled_back");
-        assert_eq!(self.status()["size"], 2);
+        assert_eq!(self.status()["size"], 3);
         self.ok("log restart");
         assert_eq!(self.status()["state"], "good");
     }
@@ -142,7 +142,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
     kept.put_aside();
     kept.seal("b.json");
     let status = kept.status();
-    assert_eq!(status["marks"][1]["size"], 3, "{status}");
+    assert_eq!(status["marks"][1]["size"], 4, "{status}");
     kept.put_back();
     let told = kept.exits(1, "log status --json").json();
     assert_eq!(told["state"], "log_rolled_back");
@@ -179,7 +179,7 @@ fn a_place_is_named_later_and_raised_at_once() {
     let status = kept.status();
     assert_eq!(status["marks"].list().len(), 2, "{status}");
     for mark in status["marks"].list() {
-        assert_eq!(mark["size"], 2, "{status}");
+        assert_eq!(mark["size"], 3, "{status}");
     }
     kept.ok(format!("log mark remove {there:?}"));
     let status = kept.status();
@@ -190,4 +190,79 @@ fn a_place_is_named_later_and_raised_at_once() {
     for bad in ["http://witness.example/", "ftp://x/y", "sqlite:x"] {
         kept.exits(2, format!("log mark add {bad}"));
     }
+}
+
+impl Kept {
+    /// Removes every place but the default one from `log.json`, as with an editor.
+    fn unname(&self) {
+        let logs = self.sandbox.home().join("log");
+        let id = read(logs.join("current"));
+        let path = logs.join(id.trim_end()).join("log.json");
+        let mut value = json_file(&path);
+        value["marks"].as_array_mut().unwrap().truncate(1);
+        fs::write(&path, format!("{value}\n")).unwrap();
+    }
+
+    /// Removes what the default folder knows of addresses.
+    fn forget_addresses(&self) {
+        let marks = self.sandbox.home().with_file_name("home.marks");
+        let files = walk(&marks).into_iter();
+        let lists = files.filter(|path| path.extension().is_some_and(|end| end == "places"));
+        lists.for_each(|path| fs::remove_file(path).unwrap());
+    }
+}
+
+// T-MARK-23
+#[test]
+fn a_removed_line_of_log_json_is_named_by_status_and_verify_and_mended_by_one_command() {
+    let kept = Kept::new();
+    let place = kept.sandbox.path("disk2");
+    let place = place.to_str().unwrap();
+    kept.ok("init --mark disk2");
+    kept.seal("a.json");
+    kept.ok("log entries")
+        .prints("1 second place besides the default one")
+        .omits("disk2");
+    kept.unname();
+    let status = kept.exits(3, "log status --json").json();
+    assert_eq!(status["state"], "place_forgotten");
+    kept.exits(3, "log status")
+        .prints(place)
+        .prints("threadseal log mark add PLACE");
+    kept.sh("verify a.json --json").prints("place_forgotten");
+    kept.seal("b.json").warns("to be written");
+    kept.ok("log mark add disk2");
+    kept.ok("log status").prints("state  good");
+    kept.seal("c.json").warns_nothing();
+    // Its owner removes it: that is no alarm, neither by its address nor without one.
+    kept.ok("log mark remove disk2");
+    kept.ok("log status");
+    kept.exits(2, "log mark remove disk2");
+    kept.ok("log mark add disk2");
+    kept.unname();
+    kept.forget_addresses();
+    kept.exits(3, "log status").prints("1 without an address");
+    kept.ok("log mark remove --forgotten");
+    kept.ok("log status");
+    kept.exits(2, "log mark remove");
+}
+
+// T-MARK-23
+#[test]
+fn a_disk_that_was_put_back_without_the_line_of_its_place_is_noticed() {
+    let kept = Kept::new();
+    kept.ok("init --mark disk2");
+    kept.seal("a.json");
+    kept.put_aside();
+    kept.seal("b.json");
+    kept.put_back();
+    kept.unname();
+    kept.exits(1, "log status").prints("log_rolled_back");
+    kept.forget_addresses();
+    kept.exits(3, "log status").prints("place_forgotten");
+    kept.exits(2, "log restart").warns("place_forgotten");
+    kept.exits(2, "log mark add disk2").warns("log_rolled_back");
+    kept.exits(2, "log mark remove disk2")
+        .warns("log_rolled_back");
+    kept.exits(3, "log status");
 }

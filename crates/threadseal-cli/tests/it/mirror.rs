@@ -40,6 +40,21 @@ fn a_log_is_published_checked_and_never_taken_back() {
     sandbox.exits(2, "log publish s3://");
 }
 
+// T-LOG-51
+#[test]
+fn a_wrong_tile_of_a_published_copy_is_repaired() {
+    let (sandbox, _) = logged();
+    seal(&sandbox, "second");
+    sandbox.ok(format!("log publish {STORE}"));
+    let path = sandbox.path("mirror").join("tile/entries/000.p/3");
+    fs::write(&path, "wrong").unwrap();
+    sandbox.exits(1, format!("log fsck {STORE}"));
+    sandbox
+        .ok(format!("log publish {STORE}"))
+        .prints("repaired: 1");
+    sandbox.ok(format!("log fsck {STORE}"));
+}
+
 /// A home and its copy both continued; no checkpoint of one has the size of a checkpoint of the
 /// other.
 // T-FRK-04

@@ -99,6 +99,64 @@ fn a_contradictory_registry_is_reported_and_its_chain_has_no_end() {
     sandbox.ok("thread list").prints("1 left out");
 }
 
+/// Each column asks twice for the one before it, and the pages are checked against the last one.
+// T-REG-16
+#[test]
+fn a_registry_whose_queries_never_end_is_inspected_to_an_end() {
+    let sandbox = project();
+    let path = sandbox.path(REGISTRY);
+    fs::remove_file(&path).unwrap();
+    let columns: Vec<String> = (1..=18)
+        .map(|at| format!("g{at} INTEGER AS (g{0} + g{0})", at - 1))
+        .collect();
+    let raw = rusqlite::Connection::open(&path).unwrap();
+    raw.execute_batch(&format!(
+        "CREATE TABLE threads (thread_id TEXT PRIMARY KEY, directive TEXT, status TEXT,
+           g0 INTEGER DEFAULT 0, {}, CHECK (g18 = 0));
+         PRAGMA ignore_check_constraints = ON;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)
+           INSERT INTO threads (thread_id, directive, status) SELECT 'a/a-' || i, 'a', 'running' FROM n",
+        columns.join(", ")
+    ))
+    .unwrap();
+    drop(raw);
+    sandbox.exits(1, "thread inspect").prints("endless");
+    let told = sandbox.exits(1, "thread inspect --json").json();
+    assert_eq!(told["databases"][0]["faults"][0]["code"], "endless");
+}
+
+/// A view in the place of a table, of which no row ever comes.
+// T-REG-15
+#[test]
+fn a_registry_with_a_view_that_never_ends_is_named() {
+    let sandbox = project();
+    let raw = rusqlite::Connection::open(sandbox.path(REGISTRY)).unwrap();
+    raw.execute_batch(
+        "PRAGMA legacy_alter_table = ON; ALTER TABLE threads RENAME TO real;
+         CREATE VIEW threads AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+           SELECT real.* FROM real, n WHERE i < 0",
+    )
+    .unwrap();
+    drop(raw);
+    sandbox
+        .exits(1, "thread inspect")
+        .prints("foreign_schema")
+        .prints("damaged");
+    sandbox.exits(2, "thread list");
+}
+
+#[test]
+fn a_registry_that_is_no_file_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("init --project");
+    let path = sandbox.path(REGISTRY);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    sandbox.exits(2, "thread list").warns("no regular file");
+    sandbox.exits(1, "thread inspect").prints("no regular file");
+}
+
 #[test]
 fn missing_projects_and_threads_are_reported() {
     let sandbox = Sandbox::new();

@@ -288,6 +288,7 @@ spelled! {
         MarkMissing => "mark_missing",
         MarkUnreadable => "mark_unreadable",
         PathBad => "path_bad",
+        PlaceForgotten => "place_forgotten",
         PlaceOfAnother => "place_of_another",
         Pruned => "pruned",
         PrunedButPresent => "pruned_but_present",

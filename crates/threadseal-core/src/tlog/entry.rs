@@ -1,5 +1,5 @@
 //! Entries of a seal log (`spec/host-log.md`): heads of records, redactions, tombstones, forks, key
-//! events, and the log before.
+//! events, second places, and the log before.
 //!
 //! ```text
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}
@@ -9,6 +9,7 @@
 //! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}  [`fork`]
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}    mark: if it differs
 //! {…,"type":"key/create"}                      [`key_event`]
+//! {"places":[…],"type":"places"}               names that only the home can make
 //! ```
 //! RFC 8785, so each entry has one text: `read(x)?.to_bytes() == x`. An entry contains no names. A
 //! reader of a host's log learns that something was sealed, but not its content.
@@ -31,6 +32,9 @@ const HEAD: &str = "head/";
 const REDACTION: &str = "redaction/transcript";
 const TOMBSTONE: &str = "tombstone/";
 const RESTART: &str = "restart";
+const PLACES: &str = "places";
+/// Most second places that an entry names.
+pub const MAX_LISTED_PLACES: usize = 16;
 /// The largest whole number that every reader of JSON keeps exactly (RFC 7493 §2.2).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
@@ -73,6 +77,8 @@ pub enum LogEntry {
     Restart(Restart),
     /// A key event.
     Key(Box<KeyEvent>),
+    /// The names of the log's second places besides the default one, in ascending order.
+    Places(Vec<Digest>),
     /// An entry of a type that this version does not know.
     Unknown,
 }
@@ -116,6 +122,7 @@ impl LogEntry {
             (None, kind @ (fork::TRANSCRIPT | fork::LINEAGE)) => {
                 Self::Fork(fork::read(kind, &value).ok_or(BadEntry)?)
             }
+            (None, PLACES) => Self::Places(places(&value).ok_or(BadEntry)?),
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };
@@ -139,6 +146,7 @@ impl LogEntry {
             Self::Fork(found) => fork::text(found)?,
             Self::Restart(restart) => restart_text(restart),
             Self::Key(event) => event.to_text(),
+            Self::Places(names) => places_text(names)?,
             Self::Unknown => return None,
         };
         (text.len() <= MAX_LOG_ENTRY_BYTES).then(|| text.into_bytes())
@@ -176,6 +184,19 @@ fn restart_text(restart: &Restart) -> String {
     json::write_ascii_string(&mut origin, restart.origin.as_str());
     let origin = String::from_utf8_lossy(&origin);
     format!("{{\"checkpoint\":\"{checkpoint}\"{mark},\"origin\":{origin},\"type\":\"{RESTART}\"}}")
+}
+
+fn places_text(names: &[Digest]) -> Option<String> {
+    let listed = names.len() <= MAX_LISTED_PLACES && names.is_sorted_by(|one, next| one < next);
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    listed.then(|| format!("{{\"places\":[{}],\"type\":\"{PLACES}\"}}", names.join(",")))
+}
+
+fn places(value: &Value) -> Option<Vec<Digest>> {
+    let names = value.get("places")?.as_array()?.iter();
+    names
+        .map(|name| Digest::parse_hex(name.as_str()?))
+        .collect()
 }
 
 fn head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
@@ -238,6 +259,12 @@ mod tests {
         }
     }
 
+    fn names(number: usize) -> Vec<Digest> {
+        let mut names: Vec<Digest> = (0..number).map(|at| Digest::of(&[at as u8])).collect();
+        names.sort();
+        names
+    }
+
     fn entries() -> Vec<LogEntry> {
         let restart = |mark: Option<&[u8]>| Restart {
             origin: Origin::parse("threadseal.log/00ff").unwrap(),
@@ -255,6 +282,8 @@ mod tests {
             LogEntry::Tombstone(logged(false, true)),
             LogEntry::Restart(restart(None)),
             LogEntry::Restart(restart(Some(b"another"))),
+            LogEntry::Places(Vec::new()),
+            LogEntry::Places(names(MAX_LISTED_PLACES)),
         ]
     }
 
@@ -297,6 +326,23 @@ mod tests {
         for none in [&b""[..], b"[]", b"{}", b"{\"type\":1}", b"\"head\""] {
             assert_eq!(LogEntry::read(none), Err(BadEntry));
         }
+    }
+
+    #[test]
+    fn places_are_listed_once_in_one_order_and_within_the_bound() {
+        let good = names(3);
+        for bad in [
+            vec![good[1], good[0], good[2]],
+            vec![good[0], good[0], good[2]],
+            names(MAX_LISTED_PLACES + 1),
+        ] {
+            assert_eq!(LogEntry::Places(bad.clone()).to_bytes(), None);
+            let bad: Vec<String> = bad.iter().map(|name| format!("\"{name}\"")).collect();
+            let text = format!("{{\"places\":[{}],\"type\":\"places\"}}", bad.join(","));
+            assert_eq!(LogEntry::read(text.as_bytes()), Err(BadEntry), "{text}");
+        }
+        let bytes = LogEntry::Places(good.clone()).to_bytes().unwrap();
+        assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Places(good)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Typed views of the entries that are no heads: forks, redactions, tombstones, key events.
+//! Typed views of the entries that are no heads: forks, redactions, tombstones, key events, second places.
 //!
 //! Each view reads one kind of entry with its number. [`EntryView::from_entry`] is the only place that distinguishes
 //! the kinds.
@@ -6,11 +6,13 @@
 pub(crate) mod evidence_files;
 mod fork;
 mod key_event;
+mod places;
 mod redaction;
 mod tombstone;
 
 pub(crate) use fork::ForkEntry;
 pub(crate) use key_event::{KeyEventEntry, StoredHeadsFirst};
+pub(crate) use places::PlacesEntry;
 pub(crate) use redaction::RedactionEntry;
 pub(crate) use tombstone::TombstoneEntry;
 

@@ -15,7 +15,8 @@
 use crate::layout::description::LogId;
 use crate::layout::home_secret::HomeSecret;
 use crate::layout::log_dir::{LogDir, damaged};
-use crate::tree::view::{LogView, of_another_log};
+use crate::tree::contents::Contents;
+use crate::tree::view::{LogView, of_another_log, proved_entry};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use threadseal_core::digest::Digest;
@@ -46,7 +47,7 @@ pub(crate) enum NonHeadKind {
     Tombstone(RecordId),
     /// A record of which two histories were sealed.
     Fork(RecordId),
-    /// Something that this version does not look for.
+    /// Something that the index has no word for.
     Other,
 }
 
@@ -81,9 +82,10 @@ impl NonHeadKind {
             Ok(LogEntry::Redaction(logged)) => Self::Redaction(logged.head.record),
             Ok(LogEntry::Tombstone(logged)) => Self::Tombstone(logged.head.record),
             Ok(LogEntry::Fork(fork)) => Self::Fork(fork.record),
-            Ok(LogEntry::Head(_) | LogEntry::Restart(_) | LogEntry::Unknown) | Err(_) => {
-                Self::Other
-            }
+            Ok(
+                LogEntry::Head(_) | LogEntry::Restart(_) | LogEntry::Places(_) | LogEntry::Unknown,
+            )
+            | Err(_) => Self::Other,
         })
     }
 
@@ -138,10 +140,26 @@ impl SharedNonHeadIndex {
         let mut index = self.lock();
         // The view is taken under the lock: the index is never of a later state than the view.
         let view = view()?;
-        index.catch_up(&view, id)?;
-        let found = index.entries.iter().filter(|(_, kind)| wanted(kind));
-        let numbers = found.map(|(at, _)| *at).collect();
+        index.catch_up(view.contents(), view.tree(), id)?;
+        let numbers = index.numbers(wanted);
         Ok((view, numbers))
+    }
+
+    /// The numbers of the entries of this tree that are no heads and are `wanted`: none of them is left out. Who signed the tree
+    /// is not asked.
+    ///
+    /// # Errors
+    /// Kind `External` when the entries are not those of the tree.
+    pub(crate) fn find_in(
+        &self,
+        id: LogId,
+        contents: &Contents,
+        tree: TreeHead,
+        wanted: impl Fn(&NonHeadKind) -> bool,
+    ) -> Result<Vec<u64>, Error> {
+        let mut index = self.lock();
+        index.catch_up(contents, tree, id)?;
+        Ok(index.numbers(wanted))
     }
 
     /// Does the index leave one of these entries out, which are all among the first `size` ones, or name another one? It must
@@ -158,19 +176,23 @@ impl SharedNonHeadIndex {
 }
 
 impl NonHeadIndex {
-    fn catch_up(&mut self, view: &LogView, id: LogId) -> Result<(), Error> {
-        let (contents, tree) = (view.contents(), view.tree());
+    fn numbers(&self, wanted: impl Fn(&NonHeadKind) -> bool) -> Vec<u64> {
+        let found = self.entries.iter().filter(|(_, kind)| wanted(kind));
+        found.map(|(at, _)| *at).collect()
+    }
+
+    fn catch_up(&mut self, contents: &Contents, tree: TreeHead, id: LogId) -> Result<(), Error> {
         let dir = contents.dir();
         if self.written.is_none()
             && let Some(there) = Self::read(dir, id)
-            && view.continues(&there.tree)?
+            && contents.continues(&there.tree, &tree)?
         {
-            *self = there.anew(view)?;
+            *self = there.anew(contents, &tree)?;
         }
         if self.tree == tree && self.written.is_some() {
             return Ok(());
         }
-        if !view.continues(&self.tree)? {
+        if !contents.continues(&self.tree, &tree)? {
             // The log was put back: no entry is known to be in its place.
             *self = Self::default();
         }
@@ -197,10 +219,11 @@ impl NonHeadIndex {
     }
 
     /// What an earlier version did not look for may be something by now.
-    fn anew(mut self, view: &LogView) -> Result<Self, Error> {
+    fn anew(mut self, contents: &Contents, tree: &TreeHead) -> Result<Self, Error> {
         for (at, kind) in &mut self.entries {
             if *kind == NonHeadKind::Other {
-                *kind = NonHeadKind::of(&view.entry(*at)?).ok_or_else(of_another_log)?;
+                let entry = proved_entry(contents, tree, *at)?;
+                *kind = NonHeadKind::of(&entry).ok_or_else(of_another_log)?;
             }
         }
         Ok(self)

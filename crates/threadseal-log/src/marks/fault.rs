@@ -1,6 +1,7 @@
 //! [`Fault`]: why a log commits nothing.
 
 use crate::layout::description::LogId;
+use crate::marks::place_list::Forgotten;
 use std::fmt;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::TreeHead;
@@ -24,12 +25,23 @@ pub enum Fault {
         /// That one.
         other: LogId,
     },
+    /// It lists second places that this home does not ask any more.
+    PlaceForgotten(Forgotten),
 }
 
 impl Fault {
+    /// The word for it in reports: `log_rolled_back` or `place_forgotten`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::PlaceForgotten(_) => "place_forgotten",
+            _ => "log_rolled_back",
+        }
+    }
+
     pub(crate) fn into_error(self) -> Error {
         Error::refused(format!(
-            "log_rolled_back: {self}; nothing is committed; hint: threadseal log status"
+            "{}: {self}; nothing is committed; hint: threadseal log status",
+            self.code()
         ))
     }
 }
@@ -48,6 +60,7 @@ impl fmt::Display for Fault {
                 f,
                 "the second place knows the log {other} of this home, which never ended, and this log replaced it"
             ),
+            Self::PlaceForgotten(forgotten) => forgotten.fmt(f),
         }
     }
 }

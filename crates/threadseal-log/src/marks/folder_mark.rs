@@ -4,6 +4,7 @@
 //! <folder>/<16 hex of the home's path>-<log id>.mark   the signed checkpoint
 //!          <log id>.ended                              another log has taken its place
 //!          <16 hex of a home>-<log id>.ended           in that home
+//!          <log id>.places                             the second places of the log, as far as is known; proves nothing
 //!          <log id>.home                               which home the log belongs to (`home_identity`)
 //!          <log id>.lock                               held while one of all copies of a home commits
 //! ```
@@ -31,6 +32,8 @@ const ENDING: &str = ".mark";
 const ENDED: &str = ".ended";
 /// Ending of the folder of marks beside a home.
 const BESIDE: &str = ".marks";
+/// Longest text of the places of a log.
+const MAX_PLACES_BYTES: usize = 128 << 10;
 /// Longest text of a home's identity.
 const MAX_IDENTITY_BYTES: usize = 16 << 10;
 
@@ -192,6 +195,29 @@ impl FolderMark {
 
     fn owner_path(&self) -> PathBuf {
         self.folder.join(format!("{}.home", self.id))
+    }
+
+    /// The second places that were noted here. Any writer of the folder can change them.
+    pub(crate) fn known_places(&self) -> Vec<MarkLocation> {
+        let bytes = read::read_small(&*self.fs, &self.places_path(), MAX_PLACES_BYTES);
+        let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = text.unwrap_or_default();
+        let places = text.lines().map(MarkLocation::parse);
+        places.filter_map(Result::ok).collect()
+    }
+
+    /// Notes the second places of the log. The next commit does it again where that fails.
+    pub(crate) fn note_places(&self, places: &[MarkLocation]) {
+        if self.known_places() == places {
+            return;
+        }
+        let text: String = places.iter().map(|place| format!("{place}\n")).collect();
+        let path = self.places_path();
+        let _ = atomic::replace(&*self.fs, &path, text.as_bytes(), Mode::Set(PRIVATE_FILE));
+    }
+
+    fn places_path(&self) -> PathBuf {
+        self.folder.join(format!("{}.places", self.id))
     }
 
     pub(crate) fn write(&self, note: &SignedNote) -> Result<(), Error> {

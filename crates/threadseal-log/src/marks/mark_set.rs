@@ -6,12 +6,14 @@ use crate::layout::mark_location::MarkLocation;
 use crate::marks::fault::Fault;
 use crate::marks::folder_mark::FolderMark;
 use crate::marks::mark_state::MarkState;
+use crate::marks::place_list::PlaceList;
 use crate::marks::remote_marks::RemoteMarks;
 use crate::marks::{home_clones, known_logs};
 use crate::tree::contents::Contents;
 use crate::tree::view::LogView;
 use crate::tree::writer::Writer;
 use crate::witness::conflict_files;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::merkle::TreeHead;
@@ -37,6 +39,8 @@ pub(crate) struct MarkSet {
     home: LogHome,
     description: Description,
     remote: RemoteMarks,
+    /// Places that were forgotten: each is asked once.
+    forgotten: Mutex<Option<(Vec<MarkLocation>, Arc<RemoteMarks>)>>,
 }
 
 /// What the second places know. One that cannot be read hides nothing that another one shows.
@@ -56,6 +60,7 @@ impl MarkSet {
             home,
             description,
             remote,
+            forgotten: Mutex::default(),
         }
     }
 
@@ -120,6 +125,71 @@ impl MarkSet {
             None => known.fault(contents, tree),
             fault => Ok(fault),
         }
+    }
+
+    /// Why the log commits nothing although it continues all places that it asks: `list` has others. Those whose addresses are known are
+    /// asked now if `ask`.
+    pub(crate) fn forgotten(
+        &self,
+        list: &PlaceList,
+        contents: &Contents,
+        tree: TreeHead,
+        ask: bool,
+    ) -> Result<Option<Fault>, Error> {
+        let Some(forgotten) = list.forgotten(&self.folders()) else {
+            return Ok(None);
+        };
+        let known = match ask {
+            true => self.known_to(&forgotten.places),
+            false => KnownMarks::default(),
+        };
+        let fault = known.fault(contents, tree)?;
+        Ok(Some(fault.unwrap_or(Fault::PlaceForgotten(forgotten))))
+    }
+
+    /// The places that the log lists and `log.json` lacks, as far as their addresses are known.
+    pub(crate) fn forgotten_places(&self, list: &PlaceList) -> Vec<MarkLocation> {
+        let forgotten = list.forgotten(&self.folders());
+        forgotten.map_or_else(Vec::new, |forgotten| forgotten.places)
+    }
+
+    /// What these places know, as far as they answer.
+    pub(crate) fn known_to(&self, places: &[MarkLocation]) -> KnownMarks {
+        let asked = Description {
+            marks: places.to_vec(),
+            ..self.description.clone()
+        };
+        let remote = {
+            let mut cached = self
+                .forgotten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            match &*cached {
+                Some((known, remote)) if known == places => Arc::clone(remote),
+                _ => {
+                    let remote = Arc::new(RemoteMarks::new(&self.home, &asked));
+                    *cached = Some((places.to_vec(), Arc::clone(&remote)));
+                    remote
+                }
+            }
+        };
+        let mut known = KnownMarks::of(&self.home, &asked, &remote.states(false));
+        known.unread = None;
+        known
+    }
+
+    /// Was this log ever known here to have more places than the default one?
+    pub(crate) fn has_more(&self) -> bool {
+        let folders = self.folders();
+        let mut known = folders.iter().map(FolderMark::known_places);
+        self.description.marks.len() > 1 || known.any(|places| !places.is_empty())
+    }
+
+    /// Notes in the folders which places the log has.
+    pub(crate) fn note_places(&self, places: &[MarkLocation]) {
+        self.folders()
+            .iter()
+            .for_each(|mark| mark.note_places(places));
     }
 
     /// Why the log commits nothing whatever its entries are.

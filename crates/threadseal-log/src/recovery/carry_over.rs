@@ -149,8 +149,8 @@ impl CarryOver {
                     self.thin();
                 }
             }
-            // The log before this one is named by entry 0 of the new log.
-            Ok(LogEntry::Restart(_)) | Err(_) => {}
+            // The log before this one is named by entry 0 of the new log, which lists places of its own.
+            Ok(LogEntry::Restart(_) | LogEntry::Places(_)) | Err(_) => {}
             Ok(other) => {
                 let new: Vec<LoggedHead> = self.proved.values().copied().collect();
                 new.into_iter().for_each(|head| self.write(head));

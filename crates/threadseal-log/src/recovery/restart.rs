@@ -9,12 +9,15 @@
 //! and the home know, the later one counts; of one number, the log's. `carry_over` decides which of the other entries are
 //! carried over, and in which order. `home_clones` decides which of several copies of a home owns the log.
 
+use crate::commit::log_access::last_list;
+use crate::index::non_head_index::SharedNonHeadIndex;
 use crate::layout::description::{Description, LogId};
 use crate::layout::log_dir::{LogDir, damaged};
 use crate::layout::log_home::LogHome;
 use crate::layout::mark_location::MarkLocation;
 use crate::marks::folder_mark::FolderMark;
 use crate::marks::known_logs::{self, Known, Marked};
+use crate::marks::place_list::{self, Forgotten};
 use crate::marks::remote_marks::RemoteMarks;
 use crate::marks::{home_clones, mark_set};
 use crate::recovery::carry_over::CarryOver;
@@ -51,6 +54,8 @@ pub struct OldLog {
     pub forked: bool,
     /// Why the log, which is there, cannot be read whole.
     damage: Option<Error>,
+    /// Second places that it lists and whose addresses are not known.
+    nameless: Option<Forgotten>,
 }
 
 /// Trees of the log that something outside of the home vouches for.
@@ -109,6 +114,7 @@ impl OldLog {
             },
         };
         let mut description = home.description(id);
+        let nameless = description.as_mut().ok().and_then(|own| recall(home, own));
         let Marked { mut known, unread } =
             known_logs::checkpoints(home, id, description.as_ref().ok());
         if let (Err(_), [first, ..]) = (&description, copies) {
@@ -137,6 +143,7 @@ impl OldLog {
             .max_by_key(|found| (found.fit, found.tree.size));
         let known = Vouched { known, witnessed };
         let mut old = Self::collect(home, id, description, known, best, damage, tree)?;
+        old.nameless = nameless;
         if old.is_order_lost() {
             // The place that cannot be read might have vouched for the order.
             old.damage = old.damage.or(unread);
@@ -207,6 +214,7 @@ impl OldLog {
             ends,
             tree: largest,
             forked,
+            nameless: None,
         })
     }
 
@@ -289,6 +297,12 @@ impl OldLog {
     }
 
     fn refuse_losses(&self) -> Result<(), Error> {
+        if let Some(forgotten) = &self.nameless {
+            return Err(Error::refused(format!(
+                "place_forgotten: {forgotten}: what they know cannot be asked. Name them with threadseal log mark add, or continue without \
+                 them with --anyway"
+            )));
+        }
         if let Some(damage) = &self.damage {
             return Err(Error::refused(format!(
                 "{damage}; a part of the log would be lost: name a copy of the log with --copy, or continue without that part with \
@@ -311,6 +325,18 @@ impl OldLog {
             )),
         }
     }
+}
+
+/// Adds the places that the log lists and `log.json` does not name any more, as far as their addresses are known; answers which there are if
+/// some are not.
+fn recall(home: &LogHome, own: &mut Description) -> Option<Forgotten> {
+    // A log that cannot be read lists nothing, and is reported as damaged.
+    let loaded = read_committed(&home.dir(own.id), own).ok()?;
+    let (index, tree) = (SharedNonHeadIndex::default(), loaded.frontier.head());
+    let listed = last_list(&index, own.id, &loaded.contents, tree).ok()?;
+    let forgotten = place_list::forgotten(home, own, listed).ok()??;
+    own.marks.extend(forgotten.places.iter().cloned());
+    (forgotten.nameless > 0).then_some(forgotten)
 }
 
 impl Found {

@@ -219,12 +219,31 @@ fn a_lost_or_changed_tile_of_a_mirror_is_written_again() {
     let own = scene.get("tile/entries/003");
     let changed = [&own[..own.len() - 1], &[own[own.len() - 1] ^ 1]].concat();
     scene.put("tile/entries/003", &changed);
-    let refused = log.mirror(&mirror, Compared::All).unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    let brought = log.mirror(&mirror, Compared::All).unwrap();
+    let Mirrored::Unrepaired(why) = &brought else {
+        panic!("{brought:?}");
+    };
+    assert!(why.contains("damaged itself"), "{why}");
+}
+
+/// Someone else wrote there before the log.
+// T-LOG-51
+#[test]
+fn a_wrong_tile_beyond_the_checkpoint_of_a_mirror_is_replaced() {
+    let log = in_memory().open();
+    let mirror = MemoryObjects::new();
+    commit(&log, 0..10);
+    log.mirror(&mirror, Compared::Some).unwrap();
+    commit(&log, 10..300);
+    for name in ["tile/0/000", "tile/entries/001.p/44"] {
+        let _stored = mirror.create(name, b"wrong").unwrap();
+    }
+    let brought = log.mirror(&mirror, Compared::Some).unwrap();
     assert!(
-        refused.to_string().contains("nothing was repaired"),
-        "{refused}"
+        matches!(brought, Mirrored::Brought { repaired: 2, .. }),
+        "{brought:?}"
     );
+    assert_holds(&log, &mirror, 300);
 }
 
 /// Each call fails in each way: what a reader then sees is whole, and the next attempt brings the mirror up.

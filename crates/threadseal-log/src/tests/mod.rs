@@ -9,6 +9,7 @@ mod home_clones;
 mod key_events;
 #[cfg(feature = "keyring")]
 mod keyring;
+mod known_places;
 mod mirrors;
 mod non_head_index;
 mod order;

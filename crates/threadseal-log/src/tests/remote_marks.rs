@@ -126,7 +126,8 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
         assert!(error.contains("log_rolled_back"), "{error}");
         assert!(matches!(other.standing(), Standing::Faulty(_)));
         other.refuse(head(2, 1));
-        assert_eq!(other.size(), 1);
+        // Its first entry lists the place, too.
+        assert_eq!(other.size(), 2);
         // The first one continues, and the place was never lowered.
         one.commit_heads([head(1, 2)]);
         let newest = one.view().unwrap();
@@ -143,11 +144,11 @@ fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouc
     let place = Remote::new();
     let scene = kept_at(&place.address());
     scene.commit(heads(1, 0..2));
-    assert_eq!(scene.open().marked().unwrap(), 2);
+    assert_eq!(scene.open().marked().unwrap(), 3);
     place.leave();
     let log = scene.open();
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
-    assert_eq!(log.marked().unwrap(), 2);
+    assert_eq!(log.marked().unwrap(), 3);
     // Where the other one is gone too, nothing vouches for them.
     fs::remove_dir_all(&scene.home().mark).unwrap();
     assert_eq!(scene.open().marked().unwrap(), 0);
@@ -165,12 +166,12 @@ fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() 
     assert!(matches!(log.standing(), Standing::MarkUnread(_)));
     let error = log.refuse(head(1, 1)).to_string();
     assert!(error.contains(&place.address()), "{error}");
-    assert_eq!(log.size(), 1);
+    assert_eq!(log.size(), 2);
     // It comes back while the process runs: what waited is committed, and the place follows.
     place.come_back();
     log.settle();
-    assert_eq!(log.size(), 2);
-    assert_eq!(remote_size(&scene), 2);
+    assert_eq!(log.size(), 3);
+    assert_eq!(remote_size(&scene), 3);
     assert_eq!(log.standing(), Standing::Good);
     drop(log);
     // Unreadable again, with the home put back and not its folder of marks: that folder shows the
@@ -194,12 +195,12 @@ fn a_raise_that_failed_undoes_no_commit_and_is_made_up_by_the_next_process() {
     let published = log.flush();
     assert_eq!(published.waiting, 0);
     assert!(published.error.is_some());
-    assert_eq!(log.size(), 2);
+    assert_eq!(log.size(), 3);
     drop(log);
     place.come_back();
-    assert_eq!(remote_size(&scene), 1);
+    assert_eq!(remote_size(&scene), 2);
     scene.commit([head(1, 2)]);
-    assert_eq!(remote_size(&scene), 3);
+    assert_eq!(remote_size(&scene), 4);
 }
 
 // T-MARK-06
@@ -239,7 +240,7 @@ fn what_somebody_else_put_there_keeps_the_log_from_committing() {
         note.to_owned(),
         format!("{first}\n"),
         format!("{good}\n"),
-        good.replacen("\n1\n", "\n2\n", 1),
+        good.replacen("\n2\n", "\n3\n", 1),
         good.replace("mark", "mark of a log that ended, or not"),
     ] {
         fs::write(&mark, &bad).unwrap();
@@ -257,12 +258,12 @@ fn what_somebody_else_put_there_keeps_the_log_from_committing() {
 #[test]
 fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {
     let place = Remote::new();
-    let scene = kept_at(&place.address());
+    let scene = on_disk();
     let keep_in = |of: &Description, marks| scene.registry.keep_marks_in(of, marks);
     scene.commit([head(1, 0)]);
-    let description = scene.current();
-    let with = description.marks.clone();
-    let bare = keep_in(&description, with[..1].to_vec()).unwrap();
+    let own = MarkLocation::Folder(scene.home().mark.clone());
+    let with = vec![own.clone(), MarkLocation::parse(&place.address()).unwrap()];
+    let bare = keep_in(&scene.current(), vec![own]).unwrap();
     keep_disk(&scene);
     assert_eq!(scene.open().mark_states().len(), 1);
     assert_eq!(keep_in(&bare, with.clone()).unwrap().marks, with);

@@ -33,7 +33,7 @@ const MAX_TRIES: usize = 8;
 const MAX_TILE_BYTES: usize = 256 * (MAX_LOG_ENTRY_BYTES + 2);
 
 /// What became of a mirror.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mirrored {
     /// It has as many entries as the log.
     Brought {
@@ -46,6 +46,8 @@ pub enum Mirrored {
     },
     /// It has a tree that this log signed and does not continue: the log was rolled back, or was forked. Nothing was written.
     Contradicts(TreeHead),
+    /// A tile there is not that of the log and could not be written again, for this reason.
+    Unrepaired(String),
 }
 
 /// Which tiles of a mirror an update compares with those of the log.
@@ -78,8 +80,8 @@ impl Mirror<'_> {
     /// Brings the mirror up to the log in `dir`, whose tiles are written up to its checkpoint.
     ///
     /// # Errors
-    /// Kind `Refused` when another log is there, or the log itself is damaged and a tile must be repaired; `External`
-    /// when the storage or a file fails: then the mirror is as it was, with more tiles at most.
+    /// Kind `Refused` when another log is there; `External` when the storage or a file fails: then the mirror is as it
+    /// was, with more tiles at most.
     pub(crate) fn update(
         &self,
         dir: &LogDir,
@@ -99,17 +101,31 @@ impl Mirror<'_> {
             if !view()?.continues(&known)? {
                 return Ok(Mirrored::Contradicts(known));
             }
-            let repaired = match compared {
-                Some(repaired) => repaired,
-                None => *compared.insert(self.repair(dir, known.size, comparison)?),
+            let repairs = match &mut compared {
+                Some(repairs) => repairs,
+                None => {
+                    let mut repairs = Repairs::new(self.objects, comparison);
+                    for tile in chosen(known.size, comparison)? {
+                        repairs.compare(&tile.to_string(), &bytes_of(dir, &tile)?)?;
+                    }
+                    compared.insert(repairs)
+                }
             };
+            if let Some(why) = repairs.failed.take() {
+                return Ok(Mirrored::Unrepaired(why));
+            }
+            let repaired = repairs.done;
             if there.is_some() && known.size >= tree.size {
                 let (from, to) = (known.size, known.size);
                 return Ok(Mirrored::Brought { from, to, repaired });
             }
             for tile in Tile::grown(known.size, tree.size) {
-                objects::seal(to, &tile.to_string(), &bytes_of(dir, &tile)?)?;
+                repairs.put(&tile.to_string(), &bytes_of(dir, &tile)?)?;
             }
+            if let Some(why) = repairs.failed.take() {
+                return Ok(Mirrored::Unrepaired(why));
+            }
+            let repaired = repairs.done;
             let bytes = note.to_string().into_bytes();
             let put = match &there {
                 None => to.create(CHECKPOINT, &bytes)?,
@@ -122,37 +138,6 @@ impl Mirror<'_> {
         }
         let text = format!("{}: other processes keep changing it", to.place());
         Err(Error::new(ErrorKind::External, text))
-    }
-
-    /// Compares tiles of a mirror of so many entries with those of the log, and writes those again that differ: how many.
-    fn repair(&self, dir: &LogDir, size: u64, comparison: &Comparison<'_>) -> Result<u64, Error> {
-        let mut repaired = 0;
-        for tile in chosen(size, comparison)? {
-            let name = tile.to_string();
-            let bytes = bytes_of(dir, &tile)?;
-            // A longer one is another one, too.
-            let there = self.objects.read(&name, MAX_TILE_BYTES)?;
-            if there.as_ref().is_some_and(|there| there.bytes == bytes) {
-                continue;
-            }
-            if repaired == 0 && !(comparison.fsck)()?.faults.is_empty() {
-                return Err(Error::refused(format!(
-                    "{}: {name} is not that of this log, which is damaged itself; nothing was repaired; \
-                     hint: threadseal log fsck",
-                    self.objects.place()
-                )));
-            }
-            let put = match &there {
-                None => self.objects.create(&name, &bytes)?,
-                Some(there) => self.objects.replace_if(&name, &there.version, &bytes)?,
-            };
-            match put {
-                Put::Stored(_) => repaired += 1,
-                // Another process repairs the same mirror.
-                Put::Differs => objects::seal(self.objects, &name, &bytes)?,
-            }
-        }
-        Ok(repaired)
     }
 
     /// Reads all of the mirror and computes every hash again; the log itself is only asked whether it continues it.
@@ -222,6 +207,74 @@ impl Mirror<'_> {
 
     fn not_ours(&self) -> Error {
         objects::damaged(self.objects, CHECKPOINT, "is not signed by this log")
+    }
+}
+
+/// The tiles of a mirror that are written again, since they are not those of the log.
+struct Repairs<'m> {
+    objects: &'m dyn Objects,
+    comparison: &'m Comparison<'m>,
+    done: u64,
+    /// Was the log found to be whole?
+    is_whole: bool,
+    /// Why a tile could not be repaired: then nothing more is.
+    failed: Option<String>,
+}
+
+impl<'m> Repairs<'m> {
+    fn new(objects: &'m dyn Objects, comparison: &'m Comparison<'m>) -> Self {
+        Self {
+            objects,
+            comparison,
+            done: 0,
+            is_whole: false,
+            failed: None,
+        }
+    }
+
+    /// Makes a tile beyond the checkpoint of the mirror. Another one may be there already.
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        if self.failed.is_some() {
+            return Ok(());
+        }
+        match self.objects.create(name, bytes)? {
+            Put::Stored(_) => Ok(()),
+            Put::Differs => self.compare(name, bytes),
+        }
+    }
+
+    /// Compares a tile, and writes it again where it differs.
+    fn compare(&mut self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        if self.failed.is_some() {
+            return Ok(());
+        }
+        // A longer one is another one, too.
+        let there = self.objects.read(name, MAX_TILE_BYTES)?;
+        if there.as_ref().is_some_and(|there| there.bytes == bytes) {
+            return Ok(());
+        }
+        if !self.is_whole && !(self.comparison.fsck)()?.faults.is_empty() {
+            self.failed = Some(format!(
+                "{name} is not that of this log, which is damaged itself; nothing more was repaired; hint: threadseal log fsck"
+            ));
+            return Ok(());
+        }
+        self.is_whole = true;
+        let put = match &there {
+            None => self.objects.create(name, bytes),
+            Some(there) => self.objects.replace_if(name, &there.version, bytes),
+        };
+        match put {
+            Ok(Put::Stored(_)) => self.done += 1,
+            // Another process repairs the same mirror.
+            Ok(Put::Differs) => objects::seal(self.objects, name, bytes)?,
+            Err(error) => {
+                self.failed = Some(format!(
+                    "{name} is not that of this log, and cannot be replaced: {error}"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

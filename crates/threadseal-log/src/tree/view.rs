@@ -267,6 +267,22 @@ pub(crate) fn read_committed(dir: &LogDir, description: &Description) -> Result<
 }
 
 /// The index was made of other entries.
+/// The bytes of an entry, after they were proved to be in `tree`.
+///
+/// # Errors
+/// As [`LogView::entry`].
+pub(crate) fn proved_entry(
+    contents: &Contents,
+    tree: &TreeHead,
+    number: u64,
+) -> Result<Vec<u8>, Error> {
+    let entry = contents.entry(number)?;
+    let proof = contents.inclusion(number, tree.size)?;
+    let held = proof.check(&leaf_hash(&entry), number, tree);
+    held.map_err(|_| unproved(number))?;
+    Ok(entry)
+}
+
 pub(crate) fn of_another_log() -> Error {
     Error::new(
         ErrorKind::External,

@@ -3,6 +3,7 @@
 //! | code | fault |
 //! |---|---|
 //! | `damaged` | the file's pages contradict each other, or it is no registry |
+//! | `endless` | what the file declares takes more steps or space than any look may take |
 //! | `path_id` | a thread id must not become a path |
 //! | `unknown_status` | a word that is no status |
 //! | `cycle` | continuations, or parents, lead in a circle |
@@ -24,7 +25,7 @@ use crate::limit::Cost;
 use crate::money::Nanos;
 use crate::status::Status;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, ErrorCode, Row};
 use std::collections::HashMap;
 use std::path::Path;
 use threadseal_core::error::{Error, ErrorKind};
@@ -205,9 +206,10 @@ pub(crate) fn looked_at(
     path: &Path,
     mut work: impl FnMut(&Connection, &mut Inspection) -> rusqlite::Result<()>,
 ) -> Result<Inspection, Error> {
+    let mut inspection = Inspection::default();
     let seen = database::view(path, |connection| {
-        let mut inspection = Inspection::default();
-        let fail = |error| database::error_of(path, &error);
+        inspection = Inspection::default();
+        let fail = |error| failed(path, &error);
         let pages = "PRAGMA quick_check(1)";
         let pages: String = connection
             .query_row(pages, [], |row| row.get(0))
@@ -216,20 +218,39 @@ pub(crate) fn looked_at(
             inspection.add("damaged", "", pages);
         }
         strangers(connection, &mut inspection).map_err(fail)?;
-        work(connection, &mut inspection).map_err(fail)?;
-        Ok(inspection)
+        work(connection, &mut inspection).map_err(fail)
     });
     match seen {
-        Ok(inspection) => {
+        Ok(()) => {
             check_rows(inspection.rows, &path.display().to_string())?;
             Ok(inspection)
         }
-        Err(error) if error.kind() == ErrorKind::Refused => {
-            let mut inspection = Inspection::default();
-            inspection.add("damaged", "", error.to_string());
-            Ok(inspection)
-        }
-        seen => seen,
+        Err(error) => match fault_of(error.kind()) {
+            Some(code) => {
+                // The faults that were found before it stay.
+                inspection.add(code, "", error.to_string());
+                Ok(inspection)
+            }
+            None => Err(error),
+        },
+    }
+}
+
+/// A query that SQLite cannot make of the file's own declarations is a fault of the file, and none of the system.
+fn failed(path: &Path, error: &rusqlite::Error) -> Error {
+    let found = database::error_of(path, error);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::Unknown) => Error::refused(found.to_string()),
+        _ => found,
+    }
+}
+
+/// The fault of a file that cannot be looked at for an error of this kind; None where it is no fault of the file.
+fn fault_of(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::Refused => Some("damaged"),
+        ErrorKind::Limit => Some("endless"),
+        _ => None,
     }
 }
 

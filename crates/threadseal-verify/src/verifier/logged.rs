@@ -13,7 +13,7 @@ use threadseal_core::report::{
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_formats::transcript::SealedDelegation;
 use threadseal_formats::transcript::bodies::SealedRedaction;
-use threadseal_log::{SealLog, Standing};
+use threadseal_log::{Fault, SealLog, Standing};
 use threadseal_store::heads::StoredHead;
 
 /// The check that each report has.
@@ -130,7 +130,11 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
         Standing::Faulty(fault) => {
             let why =
                 format!("{fault}: the states of records that this host knows may be outdated");
-            warn(report, FindingCode::LogRolledBack, &why, "");
+            let code = match fault {
+                Fault::PlaceForgotten(_) => FindingCode::PlaceForgotten,
+                _ => FindingCode::LogRolledBack,
+            };
+            warn(report, code, &why, "");
         }
         Standing::Damaged(why) => return Some(warn(report, DAMAGED, &why, UNREAD)),
         Standing::MarkUnread(why) => {

@@ -167,8 +167,12 @@ fn make_next(
         KeyUsage::Native | KeyUsage::Rye | KeyUsage::Observed | KeyUsage::Scroll => {}
         // Logs, witnesses and agents are known elsewhere by their key alone.
         usage => {
+            let owner = match usage {
+                KeyUsage::Igor => "agent",
+                usage => usage.as_str(),
+            };
             return Err(Failure::new(format!(
-                "the key {:?} cannot be rotated: others know the {usage} by this key alone; hint: threadseal key new",
+                "the key {:?} cannot be rotated: others know the {owner} by this key alone; hint: threadseal key new",
                 old.name
             )));
         }

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -95,6 +96,11 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
             Ok(LogEntry::Fork(fork)) => out.line(format_args!(
                 "{at:>8}  {:<10}  {fork}; evidence {}",
                 "fork", fork.evidence
+            )),
+            Ok(LogEntry::Places(names)) => out.line(format_args!(
+                "{at:>8}  {:<10}  {} besides the default one",
+                "places",
+                counted(names.len() as u64, "second place", "second places")
             )),
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }

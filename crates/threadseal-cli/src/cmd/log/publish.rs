@@ -22,7 +22,7 @@ pub(crate) struct PublishArgs {
     check: bool,
 }
 
-/// Updates the published copy; exits 1 if it is newer than the log, or belongs to another one.
+/// Updates the published copy; exits 1 if it is newer than the log, or a wrong tile there cannot be repaired.
 pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let store = objects::open(&args.store, &object_storage_settings())?;
@@ -62,6 +62,20 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
                     "log_rolled_back: {} has {} that this log signed but does not continue; nothing was written",
                     Clean(&place),
                     entries(tree.size)
+                ));
+            }
+            Ok(Exit::Evidence)
+        }
+        Mirrored::Unrepaired(why) => {
+            if context.json {
+                let value =
+                    json!({"schema": schema, "place": place, "state": "unrepaired", "why": why});
+                out.object(&value, Exit::Evidence);
+            } else {
+                out.line(format_args!(
+                    "unrepaired: {}: {}",
+                    Clean(&place),
+                    Clean(&why)
                 ));
             }
             Ok(Exit::Evidence)

@@ -79,9 +79,12 @@ fn state(
         ),
         Ok(None) => ("good", None, Exit::Done),
         Ok(Some(fault)) => (
-            "log_rolled_back",
+            fault.code(),
             Some(format!("{fault}; nothing is committed")),
-            Exit::Evidence,
+            match fault {
+                Fault::PlaceForgotten(_) => Exit::Unconfirmed,
+                _ => Exit::Evidence,
+            },
         ),
         Err(error) => (
             "mark_unreadable",
@@ -96,6 +99,9 @@ fn next(state: &str) -> Option<&'static str> {
     match state {
         "log_rolled_back" => Some(
             "threadseal log catch-up COPY, if a copy has all entries; otherwise: threadseal log restart",
+        ),
+        "place_forgotten" => Some(
+            "threadseal log mark add PLACE, unless you removed it: then threadseal log mark remove PLACE, or --forgotten for all",
         ),
         "mark_missing" => {
             Some("threadseal log mark raise, unless the log may have been rolled back")
@@ -121,8 +127,8 @@ fn missing(context: &Context) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Exits 1 if the log was rolled back. Exits 3 if a second place cannot be asked and no other one
-/// shows a rollback, or if none knows the log.
+/// Exits 1 if the log was rolled back. Exits 3 if a second place cannot be asked or is forgotten and no
+/// other one shows a rollback, or if none knows the log.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     if context.json
         && let Some(why) = missing(context)?

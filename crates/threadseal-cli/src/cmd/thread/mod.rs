@@ -33,6 +33,7 @@ use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{RegistryView, SqliteRegistry, Thread};
+use threadseal_store::sys::FileKind;
 
 /// What to do with threads.
 #[derive(Debug, Subcommand)]
@@ -103,7 +104,9 @@ fn databases(
     let mut found = Vec::new();
     for layout in Layout::ALL {
         let path = place(project, layout);
-        if context.fs.metadata(&path).is_ok_and(|found| found.size > 0) {
+        // What is there and is no file is refused by its reader.
+        let there = context.fs.metadata(&path);
+        if there.is_ok_and(|found| found.size > 0 || found.kind != FileKind::Regular) {
             project.inside(&*context.fs, &path)?;
             found.push(path);
         }
