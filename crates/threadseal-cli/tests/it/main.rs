@@ -14,6 +14,8 @@ mod anchored_kinds;
 mod anchoring;
 mod archive;
 mod attacks;
+#[cfg(feature = "backup")]
+mod backup;
 mod bad_input;
 mod databases;
 mod delegation;
@@ -27,6 +29,7 @@ mod half_ended;
 mod histories;
 mod home_clones;
 mod hook;
+mod identity;
 mod install;
 mod key_events;
 mod key_ids;

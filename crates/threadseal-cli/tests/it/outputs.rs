@@ -33,7 +33,7 @@ fn keys_and_trust() {
     let revoked = prints(&other, "trusted_key", "trust revoke ann --reason lost");
     revoked.is(json!({"key/revoked/reason": "lost"}));
     prints(&other, "trust", "trust list");
-    prints(&other, "trusted_key", "trust remove ann");
+    prints(&other, "trusted_key", "trust remove ann --anyway");
     fs::create_dir_all(other.path("p/.ai")).unwrap();
     let project = prints(&other, "trusted_project", "trust project p");
     project.is(json!({"trusted": true}));
