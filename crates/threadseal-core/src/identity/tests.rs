@@ -193,7 +193,7 @@ fn each_fault_of_the_content_is_refused_by_name() {
         ),
         (
             |c| c.keys[3].usage = KeyUsage::Recovery,
-            "among the keys that seal",
+            "no value that the format allows",
         ),
         (|c| c.links.push(link(LinkBy::Key, 2, 1)), "does not prove"),
         (
