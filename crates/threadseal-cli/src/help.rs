@@ -45,7 +45,9 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Keys and operations",
         &[
             "key",
+            "id",
             "trust",
+            "home",
             "log",
             "anchor",
             "witness",

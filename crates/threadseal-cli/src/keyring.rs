@@ -31,6 +31,7 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
         KeyUsage::Igor => "self-igor",
         KeyUsage::Log => "self-log",
         KeyUsage::Witness => "self-witness",
+        KeyUsage::Recovery => "self-recovery",
     }
 }
 

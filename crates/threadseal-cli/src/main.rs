@@ -10,6 +10,8 @@
 #[cfg(feature = "capture")]
 mod archived;
 mod args;
+#[cfg(feature = "backup")]
+mod backup;
 #[cfg(feature = "capture")]
 mod capture;
 mod cmd;
@@ -40,6 +42,7 @@ mod progress;
 mod project;
 mod publish_pending;
 mod record;
+mod recovery;
 mod redact_secrets;
 mod render;
 #[cfg(feature = "agent")]

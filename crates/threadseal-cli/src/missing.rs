@@ -14,7 +14,7 @@ use threadseal_verify::output::PathError;
 const WORKERS: bool = cfg!(all(feature = "agent", feature = "cloud"));
 
 /// Commands that need features: the command, the features, and whether this build has them.
-const COMMANDS: [(&[&str], &str, bool); 20] = [
+const COMMANDS: [(&[&str], &str, bool); 21] = [
     (&["run"], "agent", cfg!(feature = "agent")),
     (&["thread"], "agent", cfg!(feature = "agent")),
     (&["graph"], "agent", cfg!(feature = "agent")),
@@ -33,6 +33,7 @@ const COMMANDS: [(&[&str], &str, bool); 20] = [
     (&["uninstall"], "capture", cfg!(feature = "capture")),
     (&["status"], "capture", cfg!(feature = "capture")),
     (&["doctor"], "capture", cfg!(feature = "capture")),
+    (&["home"], "backup", cfg!(feature = "backup")),
     (&["anchor"], "cloud", cfg!(feature = "cloud")),
     (&["witness"], "cloud", cfg!(feature = "cloud")),
 ];

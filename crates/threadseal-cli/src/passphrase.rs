@@ -20,6 +20,27 @@ pub(crate) struct PassphraseArgs {
 }
 
 impl PassphraseArgs {
+    /// From this file; without one, from a prompt where a passphrase is needed.
+    #[cfg(feature = "backup")]
+    pub(crate) fn of_file(path: Option<&Path>) -> Self {
+        Self {
+            passphrase_file: path.map(Path::to_owned),
+            asks_no_one: None,
+        }
+    }
+
+    /// The passphrase of a new backup: from the file, or else from a prompt.
+    ///
+    /// # Errors
+    /// As [`PassphraseArgs::for_new_key`].
+    #[cfg(feature = "backup")]
+    pub(crate) fn for_new_backup(&self) -> Result<Zeroizing<String>, Failure> {
+        match &self.passphrase_file {
+            Some(path) if !is_prompt(path) => read(path),
+            _ => ask_twice("Passphrase for the backup: "),
+        }
+    }
+
     /// For a program that must not ask: only keys without a passphrase are opened.
     #[cfg(feature = "capture")]
     pub(crate) fn none() -> Self {
@@ -44,14 +65,7 @@ impl PassphraseArgs {
     pub(crate) fn for_new_key(&self) -> Result<Option<Zeroizing<String>>, Failure> {
         match &self.passphrase_file {
             None => Ok(None),
-            Some(path) if is_prompt(path) => {
-                let first = ask("Passphrase for the new key: ")?;
-                let second = ask("Once more: ")?;
-                if first != second {
-                    return Err(Failure::new("the two passphrases differ"));
-                }
-                Ok(Some(first))
-            }
+            Some(path) if is_prompt(path) => ask_twice("Passphrase for the new key: ").map(Some),
             Some(path) => read(path).map(Some),
         }
     }
@@ -75,6 +89,15 @@ impl PassphraseArgs {
 
 fn is_prompt(path: &Path) -> bool {
     path == Path::new("prompt")
+}
+
+fn ask_twice(question: &str) -> Result<Zeroizing<String>, Failure> {
+    let first = ask(question)?;
+    let second = ask("Once more: ")?;
+    match first == second {
+        true => Ok(first),
+        false => Err(Failure::new("the two passphrases differ")),
+    }
 }
 
 fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {

@@ -7,7 +7,7 @@ use threadseal_store::home::Home;
 use threadseal_store::lock::Exclusive;
 use threadseal_verify::trust_sources::TrustSources;
 
-pub(crate) use threadseal_verify::trust_file::{is_toml, of_home, read_public};
+pub(crate) use threadseal_verify::trust_file::{is_toml, of_home, read_identity, read_public};
 
 /// The home's trust store, and the log by which its keys are judged.
 ///

@@ -86,6 +86,22 @@ impl ScrollArgs {
     }
 }
 
+/// Identities that count in one run.
+#[derive(Debug, Args)]
+pub(crate) struct IdArgs {
+    /// Trust this identity instead of the home's trust store, each of its keys for its own usage: its
+    /// file (id export), or the name of an imported one; repeatable
+    #[arg(long = "id", value_name = "FILE|NAME")]
+    ids: Vec<PathBuf>,
+}
+
+impl IdArgs {
+    /// The sources of `--trust`, and the identities.
+    pub(crate) fn and(&self, trust: &[PathBuf]) -> Vec<PathBuf> {
+        self.ids.iter().chain(trust).cloned().collect()
+    }
+}
+
 /// A verifier of this host for `request`; `bar` shows what it reads.
 ///
 /// # Errors

@@ -20,6 +20,7 @@
 //! | [`record`] | record ids, thread ids, heads |
 //! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
 //! | [`trust`] | which keys count, for which records, until when |
+//! | [`identity`] | the public keys of one person or machine, in one signed file |
 //! | [`report`] | verdicts and findings, one shape for all formats |
 //! | `testing` | keys and trust for tests; only with the feature of that name |
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod canon;
 pub mod digest;
 pub mod encoding;
 pub mod error;
+pub mod identity;
 pub mod key;
 pub mod limits;
 pub mod merkle;

@@ -107,6 +107,14 @@ pub const MAX_SCRYPT_MEMORY_BYTES: u128 = 256 << 20;
 pub const MAX_SCRYPT_WORK_BYTES: u128 = 1 << 30;
 /// Most iterations that a key file may ask of PBKDF2.
 pub const MAX_PBKDF2_ITERATIONS: u32 = 2_000_000;
+/// Largest identity file in bytes, LF included.
+pub const MAX_IDENTITY_BYTES: usize = 64 << 10;
+/// Most keys of one identity, ended ones included.
+pub const MAX_IDENTITY_KEYS: usize = 128;
+/// Most native keys that follow each other in one identity.
+pub const MAX_IDENTITY_LINKS: usize = 64;
+/// Longest name of an identity in bytes: names of trusted keys add a usage and digits to it.
+pub const MAX_IDENTITY_NAME_BYTES: usize = 96;
 /// Largest trust store file in bytes.
 pub const MAX_TRUST_FILE_BYTES: usize = 4 << 20;
 /// Most keys in one trust store.

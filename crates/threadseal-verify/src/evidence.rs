@@ -74,7 +74,10 @@ pub enum LogKey {
 impl LogKey {
     fn admits(&self, other: &VerifierKey) -> bool {
         match self {
-            Self::Key(pin) => other.ed25519().is_some_and(|key| pin.admits(key)),
+            Self::Key(pin) => {
+                let is_for = pin.is_for(KeyUsage::Log) || pin.is_for(KeyUsage::Witness);
+                is_for && other.ed25519().is_some_and(|key| pin.admits(key))
+            }
             Self::Verifier(key) => key.is_same_key(other),
         }
     }

@@ -27,6 +27,7 @@
 //! | [`home_keys`], [`home_key_ends`] | the keys of a home; those that ended |
 //! | [`anchor_files`] | policies and authorities of a home |
 //! | [`anchors`] | what witnesses saw of a log |
+//! | [`identities`] | the identities that a home knows |
 //! | [`trust_file`] | trust stores and files with public keys |
 //! | [`trust_locality`] | trust that comes from the tree that it judges |
 //! | [`key_places`], [`trust_sources`] | whose signatures count in one run |
@@ -50,6 +51,7 @@ pub mod home_key_ends;
 pub mod home_keys;
 pub mod home_log;
 pub mod hosts;
+pub mod identities;
 pub mod inputs;
 pub mod key_places;
 pub mod layout;

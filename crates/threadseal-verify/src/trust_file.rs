@@ -2,12 +2,13 @@
 
 use crate::error::VerifyError;
 use std::path::Path;
+use threadseal_core::identity::Identity;
 use threadseal_core::key::PublicKey;
-use threadseal_core::limits::MAX_KEY_FILE_BYTES;
+use threadseal_core::limits::{MAX_IDENTITY_BYTES, MAX_KEY_FILE_BYTES};
 use threadseal_core::trust::TrustStore;
 use threadseal_core::trust::rye;
 use threadseal_store::home::Home;
-use threadseal_store::read::read_small;
+use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::sys::Fs;
 
 /// Reads the home's trust store.
@@ -19,6 +20,24 @@ pub fn of_home(home: &Home) -> Result<TrustStore, VerifyError> {
         None => Ok(TrustStore::new()),
         Some(bytes) => parse_store(&bytes).map_err(|error| error.about(&home.trust_path())),
     }
+}
+
+/// The identity in a file; None where the file has something else.
+///
+/// # Errors
+/// When the file cannot be read, or begins as an identity and is none.
+pub fn read_identity(path: &Path, fs: &dyn Fs) -> Result<Option<Identity>, VerifyError> {
+    let file = open_regular(fs, path)?;
+    if file.size() > MAX_IDENTITY_BYTES as u64 {
+        return Ok(None);
+    }
+    let bytes = read_small(fs, path, MAX_IDENTITY_BYTES)?;
+    if !Identity::is_likely(&bytes) {
+        return Ok(None);
+    }
+    let read = Identity::read(&bytes);
+    read.map(Some)
+        .map_err(|error| VerifyError::from(error).about(path))
 }
 
 /// A public key from a PEM file, or the key of a Rye trusted-key file.

@@ -5,21 +5,26 @@
 //! | a PEM public key (`.pem`, `.pub`) | that key, for everything |
 //! | a Rye trusted-key `.toml` | that key, for Rye's formats |
 //! | a `.toml` trust store | its entries |
+//! | an identity, or the name of one that was imported | its keys, each for its own usage |
 //! | a folder | its PEM public keys; its Rye key files as far as the owner's key signed them |
 //!
-//! Given, it replaces the home's trust store. Two keys of one name stay distinct; one key that two
+//! `--key` takes an identity, too: it pins the keys that have not ended, each for its own usage.
+//!
+//! Given, `--trust` replaces the home's trust store. Two keys of one name stay distinct; one key that two
 //! sources trust differently is refused, since its scope would be ambiguous.
 
 use crate::error::VerifyError;
 use crate::home_keys;
 use crate::home_log::HomeLog;
+use crate::identities::Identities;
 use crate::key_places;
 use crate::notices::Notices;
-use crate::trust_file::{is_toml, of_home, parse_store, read_public};
+use crate::trust_file::{is_toml, of_home, parse_store, read_identity, read_public};
 use crate::trust_locality::Locality;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::encoding;
+use threadseal_core::identity::Identity;
 use threadseal_core::key::{KeyId, KeyUsage, PublicKey};
 use threadseal_core::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
 use threadseal_core::report::Report;
@@ -74,8 +79,14 @@ impl TrustSources<'_> {
             (Some(home), []) => of_home(home)?,
             (None, []) => TrustStore::new(),
         };
-        let pins = keys.iter().map(|text| self.pin(text, &store, locality));
-        let pinned = Pins::new(pins.collect::<Result<Vec<Pin>, _>>()?)?;
+        let mut pins = Vec::new();
+        for text in keys {
+            match self.identity_of_key(text, &store, locality)? {
+                Some(identity) => pins.extend(pin_identity(&identity, &mut store)?),
+                None => pins.push(self.pin(text, &store, locality)?),
+            }
+        }
+        let pinned = Pins::new(pins)?;
         let places = match self.home {
             Some(home) => key_places::places(&mut store, home, self)?,
             None => None,
@@ -141,6 +152,64 @@ impl TrustSources<'_> {
         )))
     }
 
+    /// The identity that `--key` names by a file or by its name; a name of the trust store and the
+    /// texts of a key go first.
+    ///
+    /// # Errors
+    /// When it is damaged, contradicts what is known of it, or `local` does not admit it.
+    fn identity_of_key(
+        &self,
+        text: &str,
+        store: &TrustStore,
+        locality: &Locality,
+    ) -> Result<Option<Identity>, VerifyError> {
+        let named = TrustName::parse(text).ok();
+        let is_known = named.is_some_and(|name| store.by_name(&name).is_some());
+        if is_known || PublicKey::parse_any(text).is_ok() || self.of_digits(text, store)?.is_some()
+        {
+            return Ok(None);
+        }
+        let path = Path::new(text);
+        if path.is_file() {
+            locality.admit(path)?;
+        }
+        self.identity(path)
+    }
+
+    /// The newest file of the identity at `path`, or of the imported one with this name.
+    ///
+    /// # Errors
+    /// When it is damaged, or contradicts what is known of it.
+    fn identity(&self, path: &Path) -> Result<Option<Identity>, VerifyError> {
+        let known = self.home.map(|home| Identities::of(home, self.fs));
+        let given = match path.exists() {
+            true if path.is_file() => read_identity(path, &**self.fs)?,
+            true => None,
+            false => match (&known, path.to_str()) {
+                (Some(known), Some(name)) => known.named(name)?,
+                _ => None,
+            },
+        };
+        match (given, known) {
+            (Some(given), Some(known)) => known.newest(given).map(Some),
+            (given, _) => Ok(given),
+        }
+    }
+
+    /// The entries of an identity, with the ends that the home knows of its keys.
+    fn store_of_identity(&self, identity: &Identity) -> Result<TrustStore, VerifyError> {
+        let of_home = self.home.map_or_else(|| Ok(TrustStore::new()), of_home)?;
+        let mut store = TrustStore::new();
+        for mut entry in identity.entries(&identity.content().name)? {
+            let own = of_home.by_key(&entry.key);
+            let ends = own.filter_map(|known| known.revoked.clone());
+            let earliest = ends.chain(entry.revoked.take()).min_by_key(|end| end.at);
+            entry.revoked = earliest;
+            store.add(entry)?;
+        }
+        Ok(store)
+    }
+
     /// What 64 hex digits name: a key, or by its id one that the home trusts or has; any other is unknown. None where the text is no such
     /// digits.
     ///
@@ -171,8 +240,14 @@ impl TrustSources<'_> {
         let mut folders = Vec::new();
         let mut owners = Vec::new();
         for source in sources {
-            locality.admit(source)?;
-            if source.is_dir() {
+            // The name of an imported identity is no path; what the home keeps was admitted with it.
+            let is_name = !source.exists() && self.identity(source)?.is_some();
+            if !is_name {
+                locality.admit(source)?;
+            }
+            if let Some(identity) = self.identity(source)? {
+                merge(&mut store, &self.store_of_identity(&identity)?)?;
+            } else if source.is_dir() {
                 folders.push(source);
             } else if is_toml(source) {
                 merge(&mut store, &self.read_toml(source)?)?;
@@ -294,6 +369,27 @@ pub fn refuse_pinned_id(trust: &Trust, report: &Report) -> Result<(), VerifyErro
         }
     }
     Ok(())
+}
+
+/// The pins of an identity: its keys that have not ended, each for its usage. The ends of the others
+/// count, as those of entries do.
+fn pin_identity(identity: &Identity, store: &mut TrustStore) -> Result<Vec<Pin>, VerifyError> {
+    let mut pins = Vec::new();
+    for entry in identity.entries(&identity.content().name)? {
+        let Some(end) = entry.revoked.clone() else {
+            let usages = entry.usage.iter();
+            pins.extend(usages.map(|usage| Pin::of_usage(entry.key, *usage)));
+            continue;
+        };
+        let names: Vec<TrustName> = store.by_key(&entry.key).map(|e| e.name.clone()).collect();
+        for name in &names {
+            store.revoke(name, end.clone())?;
+        }
+        if names.is_empty() {
+            add_under_free_name(store, entry)?;
+        }
+    }
+    Ok(pins)
 }
 
 fn is_pem(path: &Path) -> bool {

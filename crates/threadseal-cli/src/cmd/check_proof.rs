@@ -18,7 +18,7 @@ use crate::output::Out;
 use crate::record;
 use crate::render::clean::{Clean, quoted};
 use crate::render::text::{self, counted, date, entries};
-use crate::verifying;
+use crate::verifying::{self, IdArgs};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,8 @@ pub(crate) struct CheckProofArgs {
     /// repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
     /// of the trust store; for checkpoints also the verifier key (name+id+base64) of the log or
     /// witness; repeatable
@@ -167,7 +169,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
             Err(_) => keys.push(key.clone()),
         }
     }
-    let trust = verifying::gather_anywhere(&args.trust, &keys, &local, context)?;
+    let trust = verifying::gather_anywhere(&args.id.and(&args.trust), &keys, &local, context)?;
     let file = record::open(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
     let policy = args.policy.as_deref().map(|path| policy(path, context));

@@ -12,6 +12,7 @@ use crate::keyring::{self, KeyFault, Keyring, OwnKey, self_name};
 use crate::missing;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::recovery;
 use crate::render::clean::Clean;
 use crate::seal_log;
 use crate::trust_file;
@@ -30,6 +31,7 @@ use threadseal_runtime::project::{Project, ProjectId};
 #[cfg(feature = "agent")]
 use threadseal_runtime::project_id;
 use threadseal_store::home::Home;
+use threadseal_store::sys::path_text;
 #[cfg(feature = "agent")]
 use threadseal_verify::trust_locality::Locality;
 
@@ -72,6 +74,9 @@ struct InitOutput {
     changed: bool,
     keys: Vec<KeyOutput>,
     log: Option<LogOutput>,
+    /// The file with a new recovery key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery_key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -99,7 +104,8 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     let project = args.project.as_deref();
     let project = project.map(|folder| init_project(folder, args, &made.home, context));
     let (project, accepted) = project.transpose()?.unzip();
-    let changed = made.changed || accepted == Some(true);
+    let recovery = recovery::ensure_or_warn(&made.home, &args.passphrase, context);
+    let changed = made.changed || accepted == Some(true) || recovery.is_some();
     let keys = ListedKey::all(&made.keys, &made.home, context)?;
     if context.json {
         out.json(&InitOutput {
@@ -109,6 +115,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
             changed,
             keys: keys.iter().map(KeyOutput::of).collect(),
             log: made.log.as_ref().map(LogOutput::of),
+            recovery_key: recovery.as_deref().map(path_text),
         });
         return Ok(Exit::Done);
     }
@@ -123,6 +130,9 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         out.line(format_args!("{said}: {}", Clean(&path)));
         if let Some(project) = &project {
             out.line(format_args!("project: {}", Clean(project)));
+        }
+        if let Some(path) = &recovery {
+            recovery::tell(path, context);
         }
     }
     Ok(Exit::Done)

@@ -18,8 +18,11 @@ mod fsck;
 #[cfg(feature = "agent")]
 mod graph;
 mod help;
+#[cfg(feature = "backup")]
+mod home;
 #[cfg(feature = "capture")]
 mod hook;
+mod id;
 mod init;
 #[cfg(feature = "capture")]
 mod install;
@@ -175,9 +178,16 @@ pub(crate) enum Command {
     /// Manage your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Give others all your public keys in one file, and keep theirs
+    #[command(subcommand)]
+    Id(id::IdCommand),
     /// Manage the keys whose signatures count
     #[command(subcommand)]
     Trust(trust::TrustCommand),
+    /// Back up the whole home into one encrypted file, and restore it
+    #[command(subcommand)]
+    #[cfg(feature = "backup")]
+    Home(home::HomeCommand),
     /// Print the completion script for a shell
     Completions(completions::CompletionsArgs),
     /// Print the manual page, or write all pages into a folder
@@ -252,7 +262,10 @@ pub(crate) fn run(
         #[cfg(feature = "cloud")]
         Command::Witness(command) => witness::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
+        Command::Id(command) => id::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
+        #[cfg(feature = "backup")]
+        Command::Home(command) => home::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, definition(), &mut out),
         Command::Man(args) => man::run(&args, definition(), &context, &mut out),
         Command::Help(args) => help::run(&args, definition(), &mut out),

@@ -1,9 +1,10 @@
 //! `trust add|list|remove|revoke|project`: manages the keys whose signatures count, and the projects
 //! of other users that may run.
 
+use crate::cmd::id::{IdentityOutput, Imported, Taken, compare_line};
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_status;
 use crate::keyring::Keyring;
 use crate::output::Out;
@@ -15,6 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use threadseal_core::identity::Identity;
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{
@@ -22,6 +24,7 @@ use threadseal_core::trust::{
 };
 use threadseal_store::home::Home;
 use threadseal_store::key_ends::EndSection;
+use threadseal_verify::identities::Identities;
 
 /// What to do with the trust.
 #[derive(Debug, Subcommand)]
@@ -42,13 +45,15 @@ pub(crate) enum TrustCommand {
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// The public key: PEM file, Rye trusted-key file, 64 hex digits or did:key; for a key that
-    /// this home has or trusts also its id
+    /// this home has or trusts also its id. Or an identity, with all its keys: its file (id export),
+    /// or the name of an imported one
     #[arg(value_name = "PATH|KEY")]
     key: String,
-    /// Name of the key in reports
+    /// Name of the key in reports [default: the name of the identity]
     #[arg(long)]
-    name: String,
-    /// Use of the key [default: native; rye for a Rye trusted-key file]
+    name: Option<String>,
+    /// Use of the key [default: what its identity states, rye for a Rye trusted-key file, else
+    /// native]
     #[arg(long, value_enum, value_delimiter = ',', num_args = 1..)]
     usage: Vec<UsageArg>,
     /// Patterns of the threads that the key may sign; `*` matches any text [default: *]
@@ -70,6 +75,9 @@ pub(crate) struct AddArgs {
 pub(crate) struct RemoveArgs {
     /// Name of the key
     name: String,
+    /// Remove also a revoked key: its end is then forgotten, and a later trust add takes it back
+    #[arg(long)]
+    anyway: bool,
 }
 
 /// What `trust revoke` takes.
@@ -129,7 +137,8 @@ impl From<FormatArg> for ScopeFormat {
     }
 }
 
-fn first_moment(text: &str) -> Result<Timestamp, String> {
+/// The first second of a date, or a moment.
+pub(crate) fn first_moment(text: &str) -> Result<Timestamp, String> {
     moment(text, "T00:00:00Z")
 }
 
@@ -285,25 +294,148 @@ fn project_line(project: &TrustedProject) -> String {
 
 fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.made_home()?;
+    if let Some(identity) = identity_of(args, &home, context)? {
+        return add_identity(args, &identity, &home, context, out);
+    }
+    let name = args.name.as_deref().ok_or_else(|| {
+        Failure::new("a key needs a name, which reports show; hint: add --name NAME")
+    })?;
     let (key, from_rye) = key_of(args, &home, context)?;
-    let mut usage: BTreeSet<KeyUsage> = args.usage.iter().map(|&u| u.into()).collect();
-    if usage.is_empty() {
-        usage.insert(if from_rye {
+    let mut entry = TrustedKey::new(TrustName::parse(name)?, key, []);
+    entry.usage = args.usage.iter().map(|&u| u.into()).collect();
+    if entry.usage.is_empty() && !from_rye {
+        state_by_identity(&mut entry, &home, context)?;
+    }
+    if entry.usage.is_empty() {
+        entry.usage.insert(if from_rye {
             KeyUsage::Rye
         } else {
             KeyUsage::Native
         });
     }
-    let mut entry = TrustedKey::new(TrustName::parse(&args.name)?, key, usage);
-    entry.scope = scope(args)?;
-    entry.not_before = args.not_before;
-    entry.not_after = args.not_after;
     entry.added = Some(context.now()?);
+    narrow(&mut entry, args)?;
     trust_file::change(&home, context, |store| {
         store.add(entry.clone())?;
         Ok(true)
     })?;
     say(&entry, context, out);
+    Ok(Exit::Done)
+}
+
+/// Usage, window and end of a key that an identity of this home's knowledge lists.
+fn state_by_identity(
+    entry: &mut TrustedKey,
+    home: &Home,
+    context: &Context,
+) -> Result<(), Failure> {
+    for identity in Identities::of(home, &context.fs).all_imported()? {
+        let Some(listed) = identity.content().key(&entry.key) else {
+            continue;
+        };
+        entry.usage.insert(listed.usage);
+        entry.not_before = listed.from;
+        entry.not_after = listed.until;
+        entry.revoked = listed.ended.as_ref().map(|ended| ended.revocation());
+        entry.note = Some(identity.note());
+        if !context.quiet {
+            complain(&format!(
+                "note: trusted for {}, as the identity {} states",
+                listed.usage,
+                Clean(identity.content().name.as_str())
+            ));
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// The scope and the window of the options, inside the window that the entry has.
+fn narrow(entry: &mut TrustedKey, args: &AddArgs) -> Result<(), Failure> {
+    entry.scope = scope(args)?;
+    entry.not_before = entry.not_before.max(args.not_before);
+    entry.not_after = match (entry.not_after, args.not_after) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Ok(())
+}
+
+/// The identity that is named, if it is one; the texts of a key are none.
+fn identity_of(
+    args: &AddArgs,
+    home: &Home,
+    context: &Context,
+) -> Result<Option<Identity>, Failure> {
+    if PublicKey::parse_any(&args.key).is_ok() {
+        return Ok(None);
+    }
+    let path = Path::new(&args.key);
+    match path.exists() {
+        true => Ok(trust_file::read_identity(path, &*context.fs)?),
+        false => Ok(Identities::of(home, &context.fs).named(&args.key)?),
+    }
+}
+
+/// Trusts the keys of an identity, each for its own usage, and keeps the identity.
+fn add_identity(
+    args: &AddArgs,
+    identity: &Identity,
+    home: &Home,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    if let Taken::Refused(conflict) = Imported::take(identity, home, context)? {
+        let subject = Clean(&args.key);
+        return Err(Failure::new(format!(
+            "{subject}: not trusted: {conflict}; hint: ask its owner for the newest file"
+        )));
+    }
+    let name = match &args.name {
+        Some(name) => TrustName::parse(name)?,
+        None => identity.content().name.clone(),
+    };
+    let usages: BTreeSet<KeyUsage> = args.usage.iter().map(|&u| u.into()).collect();
+    let now = context.now()?;
+    let (mut added, mut known) = (Vec::new(), Vec::new());
+    trust_file::change(home, context, |store| {
+        for mut entry in identity.entries(&name)? {
+            if !usages.is_empty() && usages.is_disjoint(&entry.usage) {
+                continue;
+            }
+            let is_like = |there: &&TrustedKey| !there.usage.is_disjoint(&entry.usage);
+            let there = store.by_key(&entry.key).find(is_like).cloned();
+            if let Some(there) = there {
+                known.push(there);
+                continue;
+            }
+            entry.added = Some(now);
+            narrow(&mut entry, args)?;
+            store.add(entry.clone())?;
+            added.push(entry);
+        }
+        Ok(!added.is_empty())
+    })?;
+    let rows = |entries: &[TrustedKey]| entries.iter().map(EntryOutput::of).collect::<Vec<_>>();
+    if context.json {
+        out.object(
+            &serde_json::json!({
+                "schema": "threadseal.trust.identity/1",
+                "identity": IdentityOutput::of(identity),
+                "added": rows(&added),
+                "known": rows(&known),
+            }),
+            Exit::Done,
+        );
+    } else if !context.quiet {
+        for entry in rows(&added) {
+            out.line(entry.line());
+        }
+        if added.is_empty() {
+            out.line("nothing new to trust");
+        }
+        out.line(compare_line(identity));
+    }
     Ok(Exit::Done)
 }
 
@@ -339,6 +471,13 @@ fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
     let name = TrustName::parse(&args.name)?;
     let mut removed = None;
     trust_file::change(&context.existing_home()?, context, |store| {
+        let is_over = |entry: &TrustedKey| entry.revoked.is_some();
+        if !args.anyway && store.by_name(&name).is_some_and(is_over) {
+            return Err(Failure::new(format!(
+                "{name} is revoked, and its entry keeps that end: without it, trust add would trust the key again; \
+                 hint: leave it, or threadseal trust remove {name} --anyway"
+            )));
+        }
         removed = store.remove(&name);
         Ok(removed.is_some())
     })?;

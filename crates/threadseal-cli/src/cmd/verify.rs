@@ -16,7 +16,7 @@ use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::render::{paper, text};
 use crate::rotation;
-use crate::verifying::{self, ProfileArg, ScrollArgs};
+use crate::verifying::{self, IdArgs, ProfileArg, ScrollArgs};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
@@ -54,6 +54,8 @@ pub(crate) struct VerifyArgs {
     /// folders of them; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// Accept only this signer: PEM file, 64 hex digits of the key or of its id, did:key, or a name
     /// of the trust store; repeatable
     #[arg(long, value_name = "KEY")]
@@ -197,7 +199,7 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
     paths.refuse_single(args.scroll.expect_length.is_some(), args.as_of.is_some())?;
     let files: Vec<PathBuf> = args.paths.iter().filter(is_file).cloned().collect();
     let locality = Locality::to(&files, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, &args.key, &locality, context)?;
+    let trust = verifying::gather(&args.id.and(&args.trust), &args.key, &locality, context)?;
     let set = paths.find(all_records(args, context)?, &record::stores());
     let bar = Bar::over(set.bytes(), context);
     let request = VerifyRequest {

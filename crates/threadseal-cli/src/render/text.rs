@@ -15,7 +15,7 @@ use super::json::{PRUNED, PathError, summary};
 use super::style::Palette;
 use std::fmt::Write as _;
 use threadseal_core::report::{
-    Check, CheckResult, Completeness, Finding, Format, Report, Severity, SignerReport,
+    Check, CheckResult, Completeness, Finding, Format, Profile, Report, Severity, SignerReport,
     SignerStatus, TrustedUntil, Verdict,
 };
 use threadseal_core::time::Timestamp;
@@ -109,10 +109,7 @@ fn hint(report: &Report) -> Option<String> {
                     Clean(other)
                 ));
             };
-            return Some(format!(
-                "if you know the owner of this key, trust it: threadseal trust add {} --name NAME",
-                Clean(key)
-            ));
+            return Some(trust_hint(key, report));
         }
         Verdict::Unsigned => {
             "the record has no seals, so nothing is proved; to seal it from now on: threadseal seal PATH"
@@ -137,15 +134,55 @@ fn hint(report: &Report) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The key that is not trusted, in the form for `trust add`; a placeholder if the record does not
-/// contain it. None if trust in a key is not the problem.
-fn unknown_key(report: &Report) -> Option<&str> {
+/// The signer that is not trusted; a placeholder if the record does not contain it. None if trust in
+/// a key is not the problem.
+fn unknown_key(report: &Report) -> Option<Unknown<'_>> {
     let unknown = |signer: &&SignerReport| signer.status == SignerStatus::Unknown;
-    let unknown = report.signers.iter().find(unknown);
-    match unknown {
-        Some(signer) => Some(signer.did.as_deref().unwrap_or("KEY")),
-        None if report.signers.is_empty() => Some("KEY"),
+    match report.signers.iter().find(unknown) {
+        Some(signer) => Some(match signer.did.as_deref() {
+            Some(did) => Unknown::Key(did),
+            None => Unknown::Name(&signer.key),
+        }),
+        None if report.signers.is_empty() => Some(Unknown::Key("KEY")),
         None => None,
+    }
+}
+
+/// A signer that is not trusted.
+enum Unknown<'r> {
+    /// Its key, in the form for `trust add`.
+    Key(&'r str),
+    /// Only a short name or an id, as Rye's records and ledgers have it.
+    Name(&'r str),
+}
+
+/// The one command that trusts the signer, for the usage of its signature.
+fn trust_hint(unknown: Unknown<'_>, report: &Report) -> String {
+    let usage = match (report.profile, report.format) {
+        (Profile::Rye, _) => "rye",
+        (Profile::Observed, _) | (_, Format::Log) => "observed",
+        (_, Format::Scroll) => "scroll",
+        (Profile::Igor, _) => "igor",
+        _ => "native",
+    };
+    let option = match usage {
+        "native" => String::new(),
+        usage => format!(" --usage {usage}"),
+    };
+    match unknown {
+        // A record of Rye names its key by 64 bits; Rye keeps the key in a file of that name.
+        Unknown::Name(name) if usage == "rye" => format!(
+            "if you know the owner of this key, trust its key file of Rye: threadseal trust add \
+             .ai/config/keys/trusted/{}.toml --name NAME",
+            Clean(name)
+        ),
+        Unknown::Name(_) => format!(
+            "if you know the owner of this key, trust it: threadseal trust add KEY --name NAME{option}"
+        ),
+        Unknown::Key(key) => format!(
+            "if you know the owner of this key, trust it: threadseal trust add {} --name NAME{option}",
+            Clean(key)
+        ),
     }
 }
 

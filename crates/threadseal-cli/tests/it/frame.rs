@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 42] = [
+pub(crate) const COMMANDS: [&str; 44] = [
     "init",
     "seal",
     "verify",
@@ -39,7 +39,9 @@ pub(crate) const COMMANDS: [&str; 42] = [
     "knowledge",
     "worker",
     "key",
+    "id",
     "trust",
+    "home",
     "log",
     "anchor",
     "witness",

@@ -81,7 +81,7 @@ fn a_rotated_key_names_its_successor() {
         &[&old, ": rotated)", "its successor, self"],
     );
     // Removing the key from the trust store changes nothing.
-    sandbox.ok(format!("trust remove {old}"));
+    sandbox.ok(format!("trust remove {old} --anyway"));
     refused(&sandbox, &[&seal], &[": rotated)"]);
 }
 

@@ -11,7 +11,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
     let sandbox = Sandbox::new();
-    let first = sandbox.ok("init").warns_nothing();
+    let first = sandbox.ok("init").warns("recovery key");
     let before = tree_digest(&sandbox.home());
     let second = sandbox.ok("init");
     first.stdout.has("ready: ");

@@ -14,6 +14,8 @@ mod anchored_kinds;
 mod anchoring;
 mod archive;
 mod attacks;
+#[cfg(feature = "backup")]
+mod backup;
 mod bad_input;
 mod databases;
 mod delegation;
@@ -28,6 +30,7 @@ mod histories;
 mod home_clones;
 mod hook;
 mod hostile;
+mod identity;
 mod install;
 mod kept;
 mod key_events;

@@ -33,7 +33,7 @@ fn keys_and_trust() {
     let revoked = prints(&other, "trust.entry", "trust revoke ann --reason lost");
     revoked.is(json!({"key/revoked/reason": "lost"}));
     prints(&other, "trust.list", "trust list");
-    prints(&other, "trust.entry", "trust remove ann");
+    prints(&other, "trust.entry", "trust remove ann --anyway");
     fs::create_dir_all(other.path("p/.ai")).unwrap();
     let project = prints(&other, "trust.project", "trust project p");
     project.is(json!({"trusted": true}));

@@ -71,14 +71,19 @@ fn what_is_no_public_key_is_refused_and_nothing_changes() {
 
 // T-KEY-09
 #[test]
-fn a_revocation_stays_and_removal_forgets() {
+fn a_revocation_stays_and_only_a_forced_removal_forgets() {
     let sandbox = ready();
     sandbox.ok("trust add ann.pem --name ann");
     sandbox.ok("trust revoke ann --reason 'lost laptop' --at 2026-03-01");
     sandbox
         .ok("trust list")
         .prints("REVOKED 2026-03-01T00:00:00Z lost laptop");
-    sandbox.ok("trust remove ann");
+    sandbox.sh("trust remove ann").fails_with("--anyway");
+    sandbox
+        .sh("trust add ann.pem --name other")
+        .fails_with("already trusts this key");
+    sandbox.ok("trust list").prints("REVOKED");
+    sandbox.ok("trust remove ann --anyway");
     sandbox.ok("trust list").omits("ann");
 }
 

@@ -18,13 +18,14 @@
 //!
 //! | usage | signs |
 //! |---|---|
-//! | native | notes of neither of the rows below, and tagged messages outside the observed domain |
+//! | native | notes of neither of the rows below, and tagged messages outside their domains |
 //! | observed | notes and tagged messages whose first line or tag begins with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
 //! | scroll | turns of scrolls, nothing else |
 //! | igor | checkpoints of v0x04, nothing else |
 //! | log | notes of the form of a checkpoint that do not begin with [`RECORD_DOMAIN`] |
 //! | witness | cosignatures, nothing else |
+//! | recovery | tagged messages whose tag begins with [`RECOVERY_DOMAIN`] |
 
 use super::{PrivateKey, PublicKey, Signature};
 use crate::digest::Digest;
@@ -33,6 +34,9 @@ use std::fmt;
 
 /// The first bytes of notes and tags that mean "these bytes existed", not "this agent wrote them".
 pub const OBSERVED_DOMAIN: &str = "threadseal/observed/";
+
+/// The first bytes of tags that mean "the next key of this identity is this one".
+pub(super) const RECOVERY_DOMAIN: &str = "threadseal/recovery/";
 
 /// The first bytes of notes about records, including seals and heads of ledgers. No log has such a
 /// name.
@@ -65,10 +69,13 @@ pub enum KeyUsage {
     Log,
     /// Cosignatures of checkpoints that others signed.
     Witness,
+    /// The next native key of an identity whose native key is lost or stolen. No record counts by
+    /// such a key, so no trust store names it.
+    Recovery,
 }
 
 impl KeyUsage {
-    /// All usages.
+    /// All usages that a trust store may name.
     pub const ALL: [Self; 7] = [
         Self::Native,
         Self::Rye,
@@ -79,7 +86,7 @@ impl KeyUsage {
         Self::Witness,
     ];
 
-    /// `native`, `rye`, `observed`, `scroll`, `igor`, `log` or `witness`.
+    /// `native`, `rye`, `observed`, `scroll`, `igor`, `log`, `witness` or `recovery`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -89,10 +96,11 @@ impl KeyUsage {
             Self::Igor => "igor",
             Self::Log => "log",
             Self::Witness => "witness",
+            Self::Recovery => "recovery",
         }
     }
 
-    /// Reads [`KeyUsage::as_str`]'s words.
+    /// Reads [`KeyUsage::as_str`]'s words; those of [`KeyUsage::ALL`].
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|usage| usage.as_str() == text)
     }
@@ -131,6 +139,8 @@ impl Message {
             bytes: [SEALED_DIGEST_DOMAIN, digest.as_bytes().as_slice()].concat(),
             usage: if tag.starts_with(OBSERVED_DOMAIN) {
                 KeyUsage::Observed
+            } else if tag.starts_with(RECOVERY_DOMAIN) {
+                KeyUsage::Recovery
             } else {
                 KeyUsage::Native
             },
@@ -299,6 +309,7 @@ mod tests {
             Message::of_cosignature(1, &checkpoint),
             Message::tagged("receipt", &[b"a"]),
             Message::tagged("threadseal/observed/1/receipt", &[b"a"]),
+            Message::tagged("threadseal/recovery/1", &[b"a"]),
             Message::rye_hash(&Digest::of(b"a")),
             Message::danger_of_turn(b"{\"turn\":0}".to_vec()),
         ]
@@ -347,7 +358,7 @@ mod tests {
     // T-KEY-11 T-LIN-20 T-OBS-06 T-RYE-07
     #[test]
     fn each_usage_signs_only_its_own_messages() {
-        for usage in KeyUsage::ALL {
+        for usage in KeyUsage::ALL.into_iter().chain([KeyUsage::Recovery]) {
             let signer = signer(3, usage);
             for message in messages() {
                 let signed = signer.sign(&message);

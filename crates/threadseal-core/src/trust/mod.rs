@@ -274,7 +274,7 @@ impl Trust {
         let entries = || self.store.by_key(key);
         let standing = match store::revocation(entries(), &self.dated(key, purpose), placed) {
             Some(revoked) => revoked,
-            None if self.pinned.admit(key) => Standing::Pinned,
+            None if self.pinned.admit(key, purpose.usage) => Standing::Pinned,
             None => Standing::NotPinned,
         };
         let name = entries().next().map(|entry| &entry.name);

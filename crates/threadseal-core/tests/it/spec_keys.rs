@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 use threadseal_core::digest::Digest;
-use threadseal_core::encoding::{base64url, hex};
+use threadseal_core::encoding::{base64, base64url, hex};
+use threadseal_core::identity::{Content, Identity, IdentityId, IdentityKey, Link};
 use threadseal_core::key::{KeyUsage, Message, PrivateKey, Signature, Signer};
 use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
 use threadseal_core::testing::{key, signer};
+use threadseal_core::time::Timestamp;
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_core::trust::{Pins, Trust, TrustName, TrustStore};
 use threadseal_testkit::in_repository;
@@ -126,6 +128,39 @@ fn the_trust_store_and_its_digests_are_the_examples() {
         both.digest(),
     );
     assert_example("trust-digests", &computed);
+}
+
+#[test]
+fn the_identity_is_the_example() {
+    let id = IdentityId::of(&key(1), Some(&key(2)));
+    let message = id.proof_message(&key(1), KeyUsage::Native).unwrap();
+    let native = signer(1, KeyUsage::Native);
+    let content = Content {
+        name: TrustName::parse("ann").unwrap(),
+        seq: 1,
+        issued: Timestamp::parse_iso_seconds("2026-01-01T00:00:00Z").unwrap(),
+        recovery: Some(key(2)),
+        links: Vec::new(),
+        keys: vec![IdentityKey {
+            key: key(1),
+            usage: KeyUsage::Native,
+            from: None,
+            until: None,
+            ended: None,
+            proof: Some(native.sign(&message).unwrap()),
+        }],
+        signer: key(1),
+    };
+    let identity = Identity::sign(content, &native).unwrap();
+    let recovery = signer(2, KeyUsage::Recovery);
+    let link = Link::recover(&id, key(1), key(2), &recovery).unwrap();
+    let computed = format!(
+        "id     {id}\nwords  {}\nlink by recovery, from the first key to the second\n{}\n{}",
+        id.words().join(" "),
+        base64(link.signature.as_bytes()),
+        String::from_utf8(identity.to_bytes().unwrap()).unwrap(),
+    );
+    assert_example("identity", &computed);
 }
 
 #[test]

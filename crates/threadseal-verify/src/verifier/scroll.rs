@@ -7,6 +7,7 @@ use super::finish;
 use crate::error::VerifyError;
 use crate::request::RequestedProfile;
 use crate::trust_sources;
+use threadseal_core::key::KeyUsage;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::Expectation;
 use threadseal_core::report::Report;
@@ -87,7 +88,7 @@ fn judge(
     let request = &context.request;
     let options = ChainOptions {
         expect: expectations(context, &known, record),
-        pinned: request.trust.pinned.keys().collect(),
+        pinned: request.trust.pinned.keys_for(KeyUsage::Scroll).collect(),
         not_before_ns: request.scroll.not_before_ns,
         strict_digits: request.scroll.strict_digits,
     };

@@ -8,7 +8,7 @@ use crate::output::Out;
 use crate::progress::Bar;
 use crate::render::json::VerifyOutput;
 use crate::render::text;
-use crate::verifying;
+use crate::verifying::{self, IdArgs};
 use clap::Args;
 use serde::Deserialize;
 use std::iter;
@@ -39,6 +39,8 @@ pub(crate) struct VerifyArgs {
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// A head that the ledger must contain: <record>:<seq>:<size>:<sha256>, or a record hash
     #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
@@ -87,7 +89,7 @@ fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure>
     };
     let paths: Vec<PathBuf> = path_of(&args.ledger).into_iter().collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
+    let trust = verifying::gather(&args.id.and(&args.trust), &args.key, &local, context)?;
     let asked = VerifyRequest {
         expect_head: args.expect_head,
         exact_head: args.exact_head,

@@ -9,7 +9,7 @@ use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal_core::key::PublicKey;
+use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::trust::Trust;
 use threadseal_formats::lineage::{ContentHash, Equivocation};
 use threadseal_store::read::open_regular;
@@ -74,7 +74,11 @@ fn is_by_a_key(
     let local = Locality::to(&[], false, &context.fs);
     let pinned = verifying::gather(&[], &args.key, &local, context)?.pinned;
     let root = PublicKey::from_bytes(&shown.root).ok();
-    Ok(root.is_some_and(|root| pinned.admit(&root)))
+    Ok(root.is_some_and(|root| {
+        // igor's checkpoints, and our own.
+        let usages = [KeyUsage::Igor, KeyUsage::Native];
+        usages.into_iter().any(|usage| pinned.admit(&root, usage))
+    }))
 }
 
 fn output(shown: &Result<Equivocation, String>) -> ProofOutput<'_> {

@@ -8,7 +8,7 @@ use crate::missing;
 use crate::progress::Bar;
 use crate::record;
 use crate::render::json::PathError;
-use crate::verifying;
+use crate::verifying::{self, IdArgs};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use threadseal_core::digest::Digest;
@@ -39,6 +39,8 @@ pub(crate) struct TrustArgs {
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// A link that the lineage must contain: its content hash, or <record>:<seq>:<size>:<sha256>
     #[arg(long, value_name = "SHA256", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
@@ -217,7 +219,12 @@ impl Input {
                 draw,
                 head: args.expect_head,
             },
-            ..VerifyRequest::by(verifying::gather(&args.trust, keys, &local, context)?)
+            ..VerifyRequest::by(verifying::gather(
+                &args.id.and(&args.trust),
+                keys,
+                &local,
+                context,
+            )?)
         };
         Self::asking(paths, asked, context)
     }

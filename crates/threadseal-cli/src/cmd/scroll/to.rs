@@ -12,7 +12,7 @@ use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::progress::Bar;
 use crate::render::json::VerifyOutput;
-use crate::verifying;
+use crate::verifying::{self, IdArgs};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,8 @@ pub(crate) struct ToArgs {
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// Accept a home or trust inside the folder of the scroll
     #[arg(long)]
     allow_local_trust: bool,
@@ -113,7 +115,7 @@ fn judge(args: &ToArgs, context: &Context) -> Result<Judged, Failure> {
     let path = input::file_of(args.file.as_ref());
     let paths: Vec<PathBuf> = path.map(Path::to_owned).into_iter().collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
+    let trust = verifying::gather(&args.id.and(&args.trust), &args.key, &local, context)?;
     let request = VerifyRequest {
         format: Some(ScopeFormat::Scroll),
         ..VerifyRequest::by(trust)

@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use crate::render::clean::Clean;
 use crate::render::json::VerifyOutput;
 use crate::render::text;
-use crate::verifying::{self, ScrollArgs};
+use crate::verifying::{self, IdArgs, ScrollArgs};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use std::io::Write as _;
@@ -32,6 +32,8 @@ pub(crate) struct VerifyArgs {
     /// Trust these instead of the home's trust store; repeatable
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
+    #[command(flatten)]
+    id: IdArgs,
     /// How much the signatures must cover
     #[arg(long, value_enum, default_value = "auto")]
     profile: CoverageArg,
@@ -88,7 +90,7 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
         .into_iter()
         .collect();
     let local = Locality::to(&paths, args.allow_local_trust, &context.fs);
-    let trust = verifying::gather(&args.trust, &args.key, &local, context)?;
+    let trust = verifying::gather(&args.id.and(&args.trust), &args.key, &local, context)?;
     let verifier = verifying::verifier(asked(args, trust, context)?, &Bar::hidden(), context)?;
     let Some(path) = input::file_of(args.file.as_ref()) else {
         let source = input::from_first_turn()?;
