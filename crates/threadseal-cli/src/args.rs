@@ -8,7 +8,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::help;
 use crate::missing;
 use crate::options::Global;
-use crate::output::{FailureOutput, Out};
+use crate::output::Out;
 use crate::redact_secrets;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
@@ -58,7 +58,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         failure.print();
         let mut out = Out::stdout();
         if json {
-            out.json_line(&FailureOutput::new(&failure));
+            out.failure(&failure);
         }
         return Err(out.finish(Exit::NoVerdict));
     }
@@ -76,7 +76,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
             let lines = text.lines().map(str::trim);
             let said: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
             let failure = Failure::new(said.join(" ").trim_start_matches("error: "));
-            out.json_line(&FailureOutput::new(&failure));
+            out.failure(&failure);
         }
         out.finish(Exit::NoVerdict)
     })

@@ -105,17 +105,17 @@ impl EngineArgs {
     }
 }
 
-/// Refuses a thread against whose record there is evidence.
+/// Refuses a thread against whose record there is evidence. One that cannot be read has none.
 ///
 /// # Errors
-/// With the report on the record; and when it cannot be read.
+/// With the report on the record.
 pub(crate) fn refuse_evidence(records: &Records, id: &ThreadId) -> Result<(), Failure> {
-    match records.evidence(id)? {
-        Some(refused) => {
+    match records.evidence(id) {
+        Ok(Some(refused)) => {
             let subject = format!("{}: the record of thread {id}", refused.report().path);
             Err(refused.error(subject, "; hint: threadseal verify").into())
         }
-        None => Ok(()),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 

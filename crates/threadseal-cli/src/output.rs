@@ -24,7 +24,7 @@ use threadseal_core::report::{FindingCode, NotVerified, Report};
 ///
 /// Where a record was refused for its verdict, its finding's code and the report are in it.
 #[derive(Debug, Serialize)]
-pub(crate) struct FailureOutput<'f> {
+struct FailureOutput<'f> {
     schema: &'static str,
     success: bool,
     message: String,
@@ -34,7 +34,7 @@ pub(crate) struct FailureOutput<'f> {
 }
 
 impl<'f> FailureOutput<'f> {
-    pub(crate) fn new(failure: &'f Failure) -> Self {
+    fn new(failure: &'f Failure) -> Self {
         let refused = failure.not_verified();
         Self {
             schema: "threadseal.error/1",
@@ -88,7 +88,7 @@ impl Out {
 
     /// The result of the command, as one object. [`Out::finish`] adds `exit` and `code`.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
-        self.close(Exit::Done);
+        self.close(Exit::NoVerdict);
         self.attempt(|sink| {
             let bytes = encoded(value);
             sink.write_all(bytes.strip_suffix(b"}").unwrap_or(&bytes))
@@ -108,7 +108,7 @@ impl Out {
 
     /// One object of several, or one that has its own `exit` and `code`.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) {
-        self.close(Exit::Done);
+        self.close(Exit::NoVerdict);
         self.attempt(|sink| {
             sink.write_all(&encoded(value))?;
             sink.write_all(b"\n")
@@ -119,6 +119,12 @@ impl Out {
     pub(crate) fn json_round(&mut self, value: &impl Serialize, exit: Exit) {
         self.json(value);
         self.close(exit);
+    }
+
+    /// The object of a command that failed, after what it wrote before.
+    pub(crate) fn failure(&mut self, failure: &Failure) {
+        self.close(failure.exit());
+        self.json_line(&FailureOutput::new(failure));
     }
 
     fn close(&mut self, exit: Exit) {

@@ -66,7 +66,7 @@ mod worker;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::options::Global;
-use crate::output::{FailureOutput, Out};
+use crate::output::Out;
 use clap::Subcommand;
 
 /// All commands.
@@ -280,7 +280,7 @@ fn settle(outcome: Outcome, json: bool, out: &mut Out) -> Exit {
     outcome.unwrap_or_else(|failure| {
         failure.print();
         if json {
-            out.json_line(&FailureOutput::new(&failure));
+            out.failure(&failure);
         }
         failure.exit()
     })

@@ -16,7 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use threadseal_core::identity::Identity;
+use threadseal_core::identity::{Ended, Identity};
 use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{
@@ -336,7 +336,7 @@ fn state_by_identity(
         entry.usage.insert(listed.usage);
         entry.not_before = listed.from;
         entry.not_after = listed.until;
-        entry.revoked = listed.ended.as_ref().map(|ended| ended.revocation());
+        entry.revoked = listed.ended.as_ref().map(Ended::revocation);
         entry.note = Some(identity.note());
         if !context.quiet {
             complain(&format!(
@@ -418,15 +418,12 @@ fn add_identity(
     })?;
     let rows = |entries: &[TrustedKey]| entries.iter().map(EntryOutput::of).collect::<Vec<_>>();
     if context.json {
-        out.object(
-            &serde_json::json!({
-                "schema": "threadseal.trust.identity/1",
-                "identity": IdentityOutput::of(identity),
-                "added": rows(&added),
-                "known": rows(&known),
-            }),
-            Exit::Done,
-        );
+        out.json(&serde_json::json!({
+            "schema": "threadseal.trust.identity/1",
+            "identity": IdentityOutput::of(identity),
+            "added": rows(&added),
+            "known": rows(&known),
+        }));
     } else if !context.quiet {
         for entry in rows(&added) {
             out.line(entry.line());

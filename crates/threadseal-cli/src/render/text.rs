@@ -149,6 +149,7 @@ fn unknown_key(report: &Report) -> Option<Unknown<'_>> {
 }
 
 /// A signer that is not trusted.
+#[derive(Clone, Copy)]
 enum Unknown<'r> {
     /// Its key, in the form for `trust add`.
     Key(&'r str),

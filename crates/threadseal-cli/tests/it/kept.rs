@@ -1,7 +1,7 @@
 //! What 0.1.0 made is opened, verified and continued by this build (`docs/stability.md`).
 //!
 //! ```text
-//! testkit/kept/0.1.0.tar   home, home.marks, work: what the life in `frozen/home.rs` leaves
+//! crates/threadseal-cli/tests/kept/0.1.0.tar   home, home.marks, work: what the life in `frozen/home.rs` leaves
 //! ```
 //! The archive is never made anew: a build that cannot open it breaks the promise.
 
@@ -12,7 +12,7 @@ use threadseal_testkit::in_repository;
 /// The kept files, in the place of a new sandbox.
 fn kept(version: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    let archive = in_repository(&format!("testkit/kept/{version}.tar"));
+    let archive = in_repository(&format!("crates/threadseal-cli/tests/kept/{version}.tar"));
     let root = sandbox.home().parent().unwrap().to_owned();
     let mut archive = tar::Archive::new(fs::File::open(archive).unwrap());
     archive.set_preserve_permissions(true);

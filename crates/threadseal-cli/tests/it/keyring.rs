@@ -98,7 +98,7 @@ impl Session {
         // The keyring is ready when a log can be kept in it.
         for _ in 0..MAX_PROBES {
             let probe = self.kept().sh("init --mark keyring");
-            if probe.code == 0 && probe.stderr.is_empty() {
+            if probe.code == 0 && !probe.stderr.contains("warning") {
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));

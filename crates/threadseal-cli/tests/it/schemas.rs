@@ -306,7 +306,7 @@ fn the_words_of_the_schemas_are_those_of_the_source() {
 
 #[test]
 fn an_output_without_a_schema_or_with_an_unknown_member_is_found() {
-    let good = json!({"schema": "threadseal.log.catch-up/1", "came": 0, "size": 1, "exit": 0});
+    let good = json!({"schema": "threadseal.log.catch-up/1", "came": 0, "size": 1, "exit": 0, "code": null});
     check(&good.to_string());
     check("{\"text\":1}\n");
     check(&format!("{good}\n{good}\n"));

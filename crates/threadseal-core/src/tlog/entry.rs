@@ -260,7 +260,9 @@ mod tests {
     }
 
     fn names(number: usize) -> Vec<Digest> {
-        let mut names: Vec<Digest> = (0..number).map(|at| Digest::of(&[at as u8])).collect();
+        let mut names: Vec<Digest> = (0..number)
+            .map(|at| Digest::of(at.to_string().as_bytes()))
+            .collect();
         names.sort();
         names
     }

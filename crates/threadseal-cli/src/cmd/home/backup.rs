@@ -73,17 +73,14 @@ pub(super) fn run(args: &BackupArgs, context: &Context, out: &mut Out) -> Outcom
     );
     let amount = backup::write(&home, &args.out, &description, &sealer, context)?;
     if context.json {
-        out.object(
-            &BackupOutput {
-                schema: "threadseal.home.backup/1",
-                path: path_text(&args.out),
-                home: description.home,
-                files: amount.files,
-                bytes: amount.bytes,
-                origin: description.origin,
-            },
-            Exit::Done,
-        );
+        out.json(&BackupOutput {
+            schema: "threadseal.home.backup/1",
+            path: path_text(&args.out),
+            home: description.home,
+            files: amount.files,
+            bytes: amount.bytes,
+            origin: description.origin,
+        });
     } else if !context.quiet {
         out.line(format_args!(
             "wrote {}: {} files, {} bytes of {}",

@@ -88,21 +88,18 @@ pub(super) fn run(args: &RestoreArgs, context: &Context, out: &mut Out) -> Outco
         false => Exit::Unconfirmed,
     };
     if context.json {
-        out.object(
-            &RestoreOutput {
-                schema: "threadseal.home.restore/1",
-                home: path_text(home.path()),
-                from: description.home,
-                made: description.made,
-                files: amount.files,
-                bytes: amount.bytes,
-                origin: description.origin,
-                newest,
-                marks,
-                next,
-            },
-            exit,
-        );
+        out.json(&RestoreOutput {
+            schema: "threadseal.home.restore/1",
+            home: path_text(home.path()),
+            from: description.home,
+            made: description.made,
+            files: amount.files,
+            bytes: amount.bytes,
+            origin: description.origin,
+            newest,
+            marks,
+            next,
+        });
         return Ok(exit);
     }
     if !context.quiet {

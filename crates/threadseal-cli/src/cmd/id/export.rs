@@ -83,15 +83,12 @@ pub(super) fn write(
         Some(path) => write_file(path, identity, &bytes, context)?,
     }
     if context.json {
-        out.object(
-            &ExportOutput {
-                schema: "threadseal.id.export/1",
-                path: to.map(path_text),
-                changed,
-                identity: IdentityOutput::of(identity),
-            },
-            Exit::Done,
-        );
+        out.json(&ExportOutput {
+            schema: "threadseal.id.export/1",
+            path: to.map(path_text),
+            changed,
+            identity: IdentityOutput::of(identity),
+        });
         return Ok(());
     }
     if context.quiet {

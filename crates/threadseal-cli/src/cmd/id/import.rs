@@ -12,7 +12,7 @@ use crate::trust_file;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal_core::identity::{Conflict, Identity, IdentityKey, Step};
+use threadseal_core::identity::{Conflict, Ended, Identity, IdentityKey, Step};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
 use threadseal_store::home::Home;
@@ -100,20 +100,17 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     if context.json {
         let names =
             |names: &mut dyn Iterator<Item = &TrustName>| names.map(ToString::to_string).collect();
-        out.object(
-            &ImportOutput {
-                schema: "threadseal.id.import/1",
-                identity: IdentityOutput::of(&identity),
-                step,
-                trusted: names(&mut trusted.iter().map(|entry| &entry.name)),
-                ended: names(&mut ended.iter()),
-                untrusted: untrusted
-                    .iter()
-                    .map(|key| key.key.key_id().to_hex())
-                    .collect(),
-            },
-            exit,
-        );
+        out.json(&ImportOutput {
+            schema: "threadseal.id.import/1",
+            identity: IdentityOutput::of(&identity),
+            step,
+            trusted: names(&mut trusted.iter().map(|entry| &entry.name)),
+            ended: names(&mut ended.iter()),
+            untrusted: untrusted
+                .iter()
+                .map(|key| key.key.key_id().to_hex())
+                .collect(),
+        });
         return Ok(exit);
     }
     if exit == Exit::Done && !context.quiet {
@@ -181,7 +178,7 @@ fn end_keys(store: &mut TrustStore, identity: &Identity) -> Result<Vec<TrustName
     let mut ended = Vec::new();
     for entry in of_it {
         let end = match identity.content().key(&entry.key) {
-            Some(listed) => listed.ended.as_ref().map(|end| end.revocation()),
+            Some(listed) => listed.ended.as_ref().map(Ended::revocation),
             // Only a recovery drops keys: a thief had listed them.
             None => Some(Revocation {
                 at: Timestamp::UNIX_EPOCH,

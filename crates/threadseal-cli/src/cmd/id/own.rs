@@ -119,7 +119,7 @@ impl<'a> Maker<'a> {
         known: Option<&Identity>,
         signer: &LocalSigner,
         draft: Draft,
-        lost: Option<(PublicKey, Ended)>,
+        lost: Option<&(PublicKey, Ended)>,
     ) -> Result<(Identity, bool), Failure> {
         let first = draft
             .links
@@ -193,7 +193,7 @@ impl<'a> Maker<'a> {
         &self,
         known: Option<&Identity>,
         id: &IdentityId,
-        lost: Option<(PublicKey, Ended)>,
+        lost: Option<&(PublicKey, Ended)>,
         now: Timestamp,
     ) -> Result<Vec<IdentityKey>, Failure> {
         let store = trust_file::of_home(&self.home)?;
@@ -212,8 +212,9 @@ impl<'a> Maker<'a> {
         for key in keys.values_mut() {
             let end = self.end_of(&key.key, &store, now)?;
             let is_lost = |lost: &PublicKey| *lost == key.key || !here.contains(&key.key);
-            let lost = lost.iter().filter(|(lost, _)| is_lost(lost));
+            let lost = lost.filter(|(lost, _)| is_lost(lost));
             let ends = lost
+                .into_iter()
                 .map(|(_, end)| end.clone())
                 .chain(end)
                 .chain(key.ended.take());

@@ -82,7 +82,7 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
         },
         why: "replaced by the recovery key".to_owned(),
     };
-    let (identity, changed) = maker.write(Some(&known), &signer, draft, Some((lost, end)))?;
+    let (identity, changed) = maker.write(Some(&known), &signer, draft, Some(&(lost, end)))?;
     export::write(args.out.as_deref(), &identity, changed, context, out)?;
     Ok(Exit::Done)
 }

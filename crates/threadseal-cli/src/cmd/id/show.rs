@@ -55,7 +55,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
             own: own.as_ref().map(IdentityOutput::of),
             others: others.iter().map(IdentityOutput::of).collect(),
         };
-        out.object(&shown, Exit::Done);
+        out.json(&shown);
         return Ok(Exit::Done);
     }
     if args.which.is_some() {

@@ -70,7 +70,7 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
             if context.json {
                 let value =
                     json!({"schema": schema, "place": place, "state": "unrepaired", "why": why});
-                out.object(&value, Exit::Evidence);
+                out.json(&value);
             } else {
                 out.line(format_args!(
                     "unrepaired: {}: {}",

@@ -320,8 +320,9 @@ fn write(
 
 /// One JSON value on one line, in ASCII.
 pub(super) fn print(value: &Value, out: &mut Out) {
-    out.bytes(&rye_line(value));
-    out.bytes(b"\n");
+    let line = rye_line(value);
+    out.bytes(line.strip_suffix(b"}").unwrap_or(&line));
+    out.json_members();
 }
 
 /// Prints the account in a few lines.

@@ -39,7 +39,7 @@ pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome 
     let records = Records::from(&engine.services);
     for (id, result) in done["results"].as_object().into_iter().flatten() {
         let refused = match result["status"] == "refused" {
-            true => records.evidence(&ThreadId::parse(id)?)?,
+            true => records.evidence(&ThreadId::parse(id)?).ok().flatten(),
             false => None,
         };
         if let Some(refused) = refused {

@@ -53,7 +53,7 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
     };
     for left in found["skipped"].as_array().into_iter().flatten() {
         let left = ThreadId::parse(left["thread_id"].as_str().unwrap_or_default())?;
-        if let Some(refused) = records.evidence(&left)? {
+        if let Ok(Some(refused)) = records.evidence(&left) {
             out.because(refused.report());
             exit = Exit::Evidence;
         }

@@ -146,7 +146,7 @@ pub(crate) fn lineage_link(tick: u64) -> String {
     )
 }
 
-/// Writes home and records as `testkit/kept` has them: of each version once, on a machine without an id.
+/// Writes home and records as `tests/kept` has them: of each version once, on a machine without an id.
 fn keep(sandbox: &Sandbox, root: &Path, archive: &Path) {
     sandbox.ok("log mark remove second-disk");
     ended_record(sandbox, "ended.jsonl", 1);
