@@ -15,6 +15,7 @@ use threadseal_capture::state::verify_version;
 use threadseal_store::atomic::{NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE, create_directories};
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::path_text;
+use threadseal_verify::Verifier;
 
 /// What `export` takes.
 #[derive(Debug, Args)]
@@ -51,17 +52,9 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         let words = sessions::forgotten(&archive, &id)?.unwrap_or_default();
         return Err(Failure::new(format!("{id}: {words}")));
     }
-    let judge = Judge::of_home(&home, context)?;
-    let (archived, seen) = (&archive, &judge.verifier);
-    let reports = logs.iter().flat_map(|log| {
-        let versions =
-            (0..log.versions.len()).filter_map(|n| verify_version(log, n, archived, seen));
-        versions.flat_map(|result| result.reports().to_vec())
-    });
-    let worst = reports.min_by_key(|report| report.verdict);
-    if let Some(worst) = worst.filter(|worst| worst.verdict.is_evidence() && !args.anyway) {
-        let hint = "; hint: --anyway exports it as evidence";
-        return Err(Failure::refused(format!("session {id}"), &worst, hint));
+    if !args.anyway {
+        let judge = Judge::of_home(&home, context)?;
+        refuse_evidence(&format!("session {id}"), &logs, &archive, &judge.verifier)?;
     }
     create_directories(&*context.fs, &args.to, PRIVATE_DIRECTORY)?;
     let mut files = Vec::new();
@@ -89,6 +82,28 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         }
     }
     Ok(Exit::Done)
+}
+
+/// Refuses logs against which there is evidence, with the first report that has it.
+fn refuse_evidence(
+    session: &str,
+    logs: &[ArchivedLog],
+    archive: &Archive,
+    verifier: &Verifier,
+) -> Result<(), Failure> {
+    for log in logs {
+        for number in 0..log.versions.len() {
+            let Some(result) = verify_version(log, number, archive, verifier) else {
+                continue;
+            };
+            let mut reports = result.reports().iter();
+            if let Some(report) = reports.find(|report| report.verdict.is_evidence()) {
+                let hint = "; hint: --anyway exports it as evidence";
+                return Err(Failure::refused(session, report, hint));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The name of the log's source; of several equal names all but one have a number.

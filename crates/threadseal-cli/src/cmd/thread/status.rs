@@ -51,12 +51,14 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
         })?,
     };
     // Without a home no key is trusted, and only the registry gives a status.
-    let said = records(&args.project, context, fleet.as_ref()).ok();
-    if let Some(records) = &said {
+    let records = records(&args.project, context, fleet.as_ref()).ok();
+    let said = records
+        .as_ref()
+        .and_then(|records| records.status(&thread.id).ok());
+    let verified = said.as_ref().is_some_and(|said| said["verified"] == true);
+    if let (Some(records), false) = (&records, verified) {
         refuse_evidence(records, &thread.id)?;
     }
-    let said = said.and_then(|records| records.status(&thread.id).ok());
-    let verified = said.as_ref().is_some_and(|said| said["verified"] == true);
     let status = match (&said, verified) {
         (Some(said), true) => said["status"].as_str().unwrap_or_default(),
         _ => word(&thread),
