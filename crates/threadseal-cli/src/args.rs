@@ -53,7 +53,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     redact_secrets::learn(&arguments, context::database_setting().as_ref());
     let json = arguments.iter().any(|argument| argument == "--json");
-    let matches = help::grouped(definition()).try_get_matches_from(arguments);
+    // Most command lines need no page of help, and to make all pages costs more than to read the line.
+    let matches = missing::with_stubs(definition()).try_get_matches_from(&arguments);
+    let matches = matches.or_else(|_| help::grouped(definition()).try_get_matches_from(arguments));
     if let Some(failure) = matches.as_ref().ok().and_then(missing::called) {
         failure.print();
         let mut out = Out::stdout();
