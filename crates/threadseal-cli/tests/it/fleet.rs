@@ -17,8 +17,7 @@ mod stopped;
 mod strayed;
 
 use crate::prelude::*;
-use throwaway::Cluster;
-pub(crate) use throwaway::database_of;
+pub(crate) use throwaway::{Cluster, database_of};
 
 /// The cluster that all tests share; None where PostgreSQL is not installed.
 pub(crate) fn cluster() -> Option<&'static Cluster> {

@@ -1,5 +1,5 @@
 //! Random parties that are hostile to a project: a writer of its database, a writer of its object
-//! store, a provider, an MCP server, and a writer of its folder. None has a key.
+//! store, a provider, an MCP server, a writer of its folder, and a writer of its fleet's database. None has a key.
 //!
 //! ```text
 //! seed ─► a party changes or answers at random ─► the command ─► ends in time · believes nothing forged ·
@@ -8,6 +8,7 @@
 //! A failure names the seed and all steps: `THREADSEAL_CASE=SEED` plays that case alone,
 //! `THREADSEAL_HOSTILE=N` plays N cases over all parties.
 
+use crate::fleet::{self, Cluster};
 use crate::histories::{Random, play_all, seeds};
 use crate::prelude::*;
 use std::net::{TcpListener, TcpStream};
@@ -15,8 +16,8 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// Cases over all parties, if no number is asked for.
 const CASES: u64 = 200;
-/// The parties share the cases.
-const PARTIES: u64 = 5;
+/// The parties share the cases; one that needs a server gets fewer.
+const PARTIES: [u64; 12] = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 1];
 /// After which time a command counts as one that hangs.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// What an attacker wants to be believed.
@@ -46,7 +47,13 @@ struct Case {
 /// Plays the cases of one party.
 fn play(party: u64, begin: fn() -> Sandbox, case: fn(&mut Case)) {
     let seeds = seeds("THREADSEAL_CASE", "THREADSEAL_HOSTILE", CASES);
-    let own: Vec<u64> = seeds.into_iter().filter(|s| s % PARTIES == party).collect();
+    let mine: Vec<u64> = (0..)
+        .zip(PARTIES)
+        .filter(|(_, own)| *own == party)
+        .map(|(at, _)| at)
+        .collect();
+    let is_own = |seed: &u64| mine.contains(&(seed % PARTIES.len() as u64));
+    let own: Vec<u64> = seeds.into_iter().filter(is_own).collect();
     play_all(&own, |seed| {
         let mut played = Case {
             random: Random::new(seed),
@@ -246,6 +253,93 @@ fn edit(case: &mut Case, database: &Path) {
     case.steps.push(sql.clone());
     // A change that the tables forbid is none.
     let _ = connection.execute_batch(&sql);
+}
+
+// T-FLT-22
+#[test]
+fn a_writer_of_the_fleets_database_is_not_believed() {
+    if fleet::cluster().is_none() {
+        return;
+    }
+    play(5, project, |case| {
+        let cluster = fleet::cluster().unwrap();
+        // A view without an end is given up after this time.
+        let url = format!("{}?options=-c%20statement_timeout%3D2000", cluster.fresh());
+        let at = format!("--project p --database {url}");
+        let order = format!("run demo/greet -i name=Ada --detach {at}");
+        let worker = format!("worker --until-idle --script answers.yaml {at}");
+        case.run(&order);
+        case.run(&worker);
+        let threads = case.sandbox.ok(format!("thread list --json {at}")).json();
+        let thread = threads["threads"][0]["thread_id"].text().to_owned();
+        case.run(&order);
+        for _ in 0..=case.random.below(3) {
+            let database = fleet::database_of(&url).split('?').next().unwrap();
+            edit_fleet(case, cluster, database);
+        }
+        case.run(&worker);
+        for line in [
+            format!("thread wait {thread} --timeout 1 --json {at}"),
+            format!("messages {thread} {at}"),
+            format!("transcript export {url}#{thread}"),
+        ] {
+            let ran = case.run(&line);
+            let is_given = ran.code == 0 && ran.stdout.contains(FORGED);
+            assert!(!is_given, "{line}: {}", ran.stdout);
+        }
+        for line in ["thread status", "thread chain"] {
+            case.run(&format!("{line} {thread} {at}"));
+        }
+        case.run(&format!("thread list {at}"));
+        case.run(&format!("verify {url}"));
+        case.run(&format!("thread resume {thread} -m more --detach {at}"));
+        case.keeps_the_secret();
+    });
+}
+
+/// Changes a database of PostgreSQL by SQL. A change that the tables forbid is none.
+fn edit_fleet(case: &mut Case, cluster: &Cluster, database: &str) {
+    let columns = cluster.sql(
+        database,
+        "SELECT table_name || ' ' || column_name || ' ' || replace(data_type, ' ', '_')
+         FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
+    );
+    let columns: Vec<&str> = columns.lines().collect();
+    let mut column = columns[case.random.below(columns.len())].split(' ');
+    let mut next = || column.next().unwrap();
+    let (table, column, kind) = (next(), next(), next());
+    let odd = case.odd();
+    let bytes = kind == "bytea";
+    let value = match bytes {
+        true => format!("convert_to($o${odd}$o$, 'UTF8')"),
+        false => format!("$o${odd}$o$"),
+    };
+    let forged = match bytes {
+        true => format!(
+            "convert_to(replace(convert_from({column}, 'UTF8'), 'Ada', '{FORGED}'), 'UTF8')"
+        ),
+        false => format!("replace({column}::text, 'Ada', '{FORGED}')"),
+    };
+    let sql = match case.random.below(9) {
+        0 | 1 => format!("UPDATE {table} SET {column} = {value}"),
+        2 => format!("UPDATE {table} SET {column} = NULL"),
+        3 => format!("UPDATE {table} SET {column} = {forged}"),
+        4 => format!("DELETE FROM {table}"),
+        5 => format!("DROP TABLE {table} CASCADE"),
+        6 => format!(
+            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.{column} := ''{FORGED}''; RETURN NEW; END';
+             CREATE TRIGGER f BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION f()"
+        ),
+        7 => "INSERT INTO threadseal_orders (task, token) SELECT task, token + 50 FROM threadseal_orders".to_owned(),
+        _ => format!(
+            "ALTER TABLE {table} RENAME TO kept; CREATE VIEW {table} AS SELECT kept.* FROM kept, generate_series(1, 1000000000)"
+        ),
+    };
+    case.steps.push(sql.clone());
+    cluster.sql(
+        database,
+        &format!("DO $d$ BEGIN EXECUTE $q${sql}$q$; EXCEPTION WHEN others THEN NULL; END $d$"),
+    );
 }
 
 // T-STO-36

@@ -17,6 +17,7 @@ use crate::project::ProjectId;
 use crate::runner::Engine;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::KeyId;
@@ -58,6 +59,9 @@ pub struct Tally {
     pub set_aside: u64,
 }
 
+/// After so many failures a worker takes an order no more: what fails may be its rows alone.
+const MAX_FAILURES: u32 = 3;
+
 /// How an order left a worker.
 enum Ended {
     Done,
@@ -82,8 +86,9 @@ impl Worker<'_> {
         let holder = random::array(&*self.engine.services.host.random)?;
         let database = self.fleet.project_id()?;
         let mut tally = Tally::default();
-        // Rows that cannot even be set aside.
+        // Rows that cannot even be set aside, or failed too often.
         let mut except: Vec<i64> = Vec::new();
+        let mut failed: BTreeMap<i64, u32> = BTreeMap::new();
         while !self.cancel.is_set() {
             (self.may_seal)()?;
             let hints = self.fleet.database.hints()?;
@@ -97,6 +102,12 @@ impl Worker<'_> {
                     Ended::Left(why) => {
                         tally.left += 1;
                         of_order(&why.to_string());
+                        let times = failed.entry(number).or_default();
+                        *times += 1;
+                        if why.kind() != ErrorKind::Superseded && *times >= MAX_FAILURES {
+                            of_order("it failed too often here, and is left to other workers");
+                            except.push(number);
+                        }
                     }
                     Ended::SetAside(why) => {
                         tally.set_aside += 1;

@@ -14,6 +14,7 @@
 //!
 //! A message never repeats an address as it was given: it may contain a password.
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::sys;
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
@@ -23,7 +24,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::config::{Host, SslMode};
@@ -35,10 +36,18 @@ const POOL_SIZE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Unanswered bytes break a connection after this time.
 const SILENCE: Duration = Duration::from_secs(30);
-/// The first statements of every session. They limit the wait for another writer. They also keep a
-/// writer that stopped inside a transaction from holding a run for ever.
+/// Longest wait for an answer, whatever the server was told: its owner may have made a table a view without an end.
+pub(super) const MAX_ANSWER: Duration = Duration::from_secs(60);
+/// A server is given up after so many statements without an answer in time,
+const MAX_SILENCES: usize = 3;
+/// of which the first is no older than this.
+const SILENCES_WITHIN: Duration = Duration::from_secs(600);
+/// The first statements of every session. They limit the wait for another writer, and that for an answer unless the
+/// address or the database has another limit. They also keep a writer that stopped inside a transaction from
+/// holding a run for ever.
 const SESSION: &str = "SET lock_timeout = '30s';
 SET idle_in_transaction_session_timeout = '60s';
+SELECT set_config('statement_timeout', '45s', false) WHERE current_setting('statement_timeout') = '0';
 SET client_min_messages = warning";
 
 /// A server, and the way to connect to it.
@@ -48,6 +57,8 @@ pub(super) struct Server {
     /// Its address, without secrets.
     pub(super) place: String,
     may_be_plain: bool,
+    /// When it let a statement run out of time.
+    silences: Mutex<Vec<Duration>>,
 }
 
 /// The settings that a server reports.
@@ -99,6 +110,7 @@ impl Server {
             place: place_of(&config),
             tls: MakeRustlsConnect::new(tls_with(roots)?),
             may_be_plain: mode != SslMode::Require && !is_near,
+            silences: Mutex::default(),
             config,
         })
     }
@@ -153,6 +165,28 @@ impl Server {
             "the connection may be unencrypted (sslmode)",
         );
         warnings
+    }
+
+    /// Notes that a statement ran out of time.
+    pub(super) fn note_silence(&self) {
+        let mut silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = SystemClock.elapsed();
+        silences.retain(|at| now.saturating_sub(*at) < SILENCES_WITHIN);
+        silences.push(now);
+    }
+
+    /// Gives a server up that let several statements run out of time: each further one would take as long.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`], if it is given up.
+    pub(super) fn refuse_silent(&self) -> Result<(), Error> {
+        let silences = self.silences.lock().unwrap_or_else(PoisonError::into_inner);
+        match silences.len() < MAX_SILENCES {
+            true => Ok(()),
+            false => Err(self.external(&format!(
+                "it let {MAX_SILENCES} statements run out of time, and is asked no more; hint: look for views and triggers among its tables"
+            ))),
+        }
     }
 
     pub(super) fn external(&self, what: &str) -> Error {

@@ -8,13 +8,14 @@
 //! A transaction whose answer was lost may have been committed. It is not guessed. The caller gets
 //! an error for an unknown result, reads the present rows, and continues from those.
 
-use super::connect::{self, Facts, Server};
+use super::connect::{self, Facts, MAX_ANSWER, Server};
 use super::failure::{Failure, Tries};
 use super::hint::{Listener, Teller};
 use crate::runtime::wait_for;
 use deadpool_postgres::{Object, Pool};
 use std::cell::Cell;
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
@@ -106,11 +107,18 @@ impl PostgresDatabase {
         &self,
         question: &impl AsyncFn(&Object) -> Result<T, Failure>,
     ) -> Result<T, Error> {
+        self.server.refuse_silent()?;
         wait_for(async {
             let mut tries = Tries::default();
             loop {
                 let asked = match self.connection().await {
-                    Ok(client) => question(&client).await,
+                    Ok(client) => match in_time(question(&client)).await {
+                        Some(asked) => asked,
+                        None => {
+                            drop(Object::take(client));
+                            Err(Failure::Silent(silence()))
+                        }
+                    },
                     Err(failure) => Err(failure),
                 };
                 match asked {
@@ -197,7 +205,7 @@ impl PostgresDatabase {
             let done = match done {
                 Ok(done) => session.batch("COMMIT").map(|()| done),
                 Err(error) => {
-                    if session.trouble.get() != Trouble::Lost {
+                    if !matches!(session.trouble.get(), Trouble::Lost | Trouble::Silent) {
                         let _ = session.batch("ROLLBACK");
                     }
                     Err(error)
@@ -212,6 +220,7 @@ impl PostgresDatabase {
         also_lost: bool,
         mut attempt: impl FnMut(&Object) -> (Result<T, Error>, Trouble),
     ) -> Result<T, Error> {
+        self.server.refuse_silent()?;
         let mut pause = PAUSE;
         for tries in 1.. {
             let connected = wait_for(connect::connection(&self.server, &self.pool));
@@ -229,7 +238,7 @@ impl PostgresDatabase {
                 Err(error) => (Err(error), Trouble::Conflict),
             };
             let again = match trouble {
-                Trouble::None => false,
+                Trouble::None | Trouble::Silent => false,
                 Trouble::Conflict => true,
                 Trouble::Lost => also_lost,
             };
@@ -291,12 +300,24 @@ fn applied(session: &Session<'_>, part: &str, versions: &[&str]) -> Result<usize
     }
 }
 
+/// What `work` returns, unless it takes too long.
+async fn in_time<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(MAX_ANSWER, work).await.ok()
+}
+
+fn silence() -> String {
+    let seconds = MAX_ANSWER.as_secs();
+    format!("it did not answer within {seconds} seconds")
+}
+
 /// The reason why a statement got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
     Conflict,
     Lost,
+    /// It ran out of time.
+    Silent,
 }
 
 /// One connection, for a while.
@@ -321,14 +342,10 @@ impl<'c> Session<'c> {
     /// [`ErrorKind::Refused`] when a constraint forbids it, [`ErrorKind::External`] when the server
     /// fails.
     pub fn query(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Error> {
-        let asked = wait_for(async {
-            let work = async {
-                let statement = self.client.prepare_cached(sql).await?;
-                self.client.query(&statement, values).await
-            };
-            Ok(work.await)
-        })?;
-        asked.map_err(|error| self.failed(error))
+        self.answer(async {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.client.query(&statement, values).await
+        })
     }
 
     /// The one row that a statement returns, if any.
@@ -353,14 +370,10 @@ impl<'c> Session<'c> {
     /// # Errors
     /// As [`Session::query`].
     pub fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<u64, Error> {
-        let asked = wait_for(async {
-            let work = async {
-                let statement = self.client.prepare_cached(sql).await?;
-                self.client.execute(&statement, values).await
-            };
-            Ok(work.await)
-        })?;
-        asked.map_err(|error| self.failed(error))
+        self.answer(async {
+            let statement = self.client.prepare_cached(sql).await?;
+            self.client.execute(&statement, values).await
+        })
     }
 
     /// Statements without values.
@@ -368,8 +381,22 @@ impl<'c> Session<'c> {
     /// # Errors
     /// As [`Session::query`].
     pub fn batch(&self, sql: &str) -> Result<(), Error> {
-        let asked = wait_for(async { Ok(self.client.batch_execute(sql).await) })?;
-        asked.map_err(|error| self.failed(error))
+        self.answer(self.client.batch_execute(sql))
+    }
+
+    /// Waits for an answer, and not for ever.
+    fn answer<T>(
+        &self,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Error> {
+        match wait_for(async { Ok(in_time(work).await) })? {
+            Some(answer) => answer.map_err(|error| self.failed(error)),
+            None => {
+                self.server.note_silence();
+                self.trouble.set(Trouble::Silent);
+                Err(self.server.external(&silence()))
+            }
+        }
     }
 
     fn failed(&self, error: tokio_postgres::Error) -> Error {
@@ -378,6 +405,10 @@ impl<'c> Session<'c> {
             Failure::Final(_) => self.trouble.get(),
             Failure::Conflict(_) => Trouble::Conflict,
             Failure::Lost(_) => Trouble::Lost,
+            Failure::Silent(_) => {
+                self.server.note_silence();
+                Trouble::Silent
+            }
         });
         failure.into_error(self.server)
     }

@@ -22,6 +22,8 @@ pub(super) enum Failure {
     Conflict(String),
     /// The connection, or its server, is gone: the last statement may have been stored.
     Lost(String),
+    /// It ran out of time. Another attempt would take as long.
+    Silent(String),
 }
 
 impl Failure {
@@ -33,7 +35,7 @@ impl Failure {
     pub(super) fn into_error(self, server: &Server) -> Error {
         match self {
             Self::Final(error) => error,
-            Self::Conflict(what) | Self::Lost(what) => server.external(&what),
+            Self::Conflict(what) | Self::Lost(what) | Self::Silent(what) => server.external(&what),
         }
     }
 }
@@ -64,6 +66,9 @@ impl From<tokio_postgres::Error> for Failure {
         {
             return Self::Conflict(text);
         }
+        if *code == SqlState::QUERY_CANCELED {
+            return Self::Silent(text);
+        }
         let kind = match *code {
             SqlState::UNIQUE_VIOLATION | SqlState::CHECK_VIOLATION => ErrorKind::Refused,
             _ => ErrorKind::External,
@@ -82,8 +87,13 @@ impl Tries {
     /// # Errors
     /// The failure itself, when trying again is of no use or was tried often enough.
     pub(super) async fn again(&mut self, server: &Server, failure: Failure) -> Result<(), Error> {
-        if let Failure::Final(error) = failure {
-            return Err(error);
+        match failure {
+            Failure::Final(error) => return Err(error),
+            Failure::Silent(_) => {
+                server.note_silence();
+                return Err(failure.into_error(server));
+            }
+            Failure::Conflict(_) | Failure::Lost(_) => {}
         }
         self.0 += 1;
         if self.0 > MAX_TRIES {

@@ -391,3 +391,51 @@ fn a_thread_that_was_moved_under_another_order_is_neither_continued_nor_ended() 
     ));
     assert_eq!(status, "running\n");
 }
+
+// T-FLT-24
+#[test]
+fn orders_of_another_key_are_carried_out_where_the_worker_names_that_key() {
+    let Some(ended) = Ended::new() else { return };
+    let giver = ready();
+    ended.sandbox.ok("key export self --out worker.pem");
+    giver.ok("key export self --out giver.pem");
+    let (theirs, ours) = (giver.path("giver.pem"), ended.sandbox.path("worker.pem"));
+    giver.ok(format!("trust add {ours:?} --name worker --usage native"));
+    ended
+        .sandbox
+        .ok(format!("trust add {theirs:?} --name giver --usage native"));
+    let project = ended.sandbox.path("p");
+    let place = format!("--project {project:?} --database {}", ended.url);
+    let order = || {
+        let ran = giver.ok(format!("run demo/greet -i name=Eve --detach {place}"));
+        ran.stdout.trim().to_owned()
+    };
+    let refused = order();
+    ended
+        .worked("-q --script answers.yaml")
+        .is(json!({"done": 0, "set_aside": 1}));
+    ended.aside(&refused).has("takes no orders of key");
+    let done = order();
+    ended
+        .worked(&format!(
+            "-q --script answers.yaml --orders-from {theirs:?}"
+        ))
+        .is(json!({"done": 1, "set_aside": 0}));
+    assert_eq!(ended.aside(&done), "done -\n");
+    // The giver takes the result from the record that the worker sealed.
+    let threads = giver.ok(format!("thread list --json {place}")).json();
+    let mut rows = threads["threads"].list().iter();
+    let newest = rows.find(|row| row["parent_id"].is_null()).unwrap();
+    let thread = newest["thread_id"].text();
+    let waited = giver.ok(format!("thread wait {thread} --json {place}"));
+    assert_eq!(waited.json()["results"][thread]["status"], "completed");
+    // Who is named alone is not trusted for it.
+    ended.sandbox.ok("trust remove giver");
+    let untrusted = order();
+    ended
+        .worked(&format!(
+            "-q --script answers.yaml --orders-from {theirs:?}"
+        ))
+        .is(json!({"done": 0, "set_aside": 1}));
+    ended.aside(&untrusted).has("may not give it");
+}
