@@ -7,11 +7,13 @@
 use crate::address::{self, Stores};
 use crate::error::{VerifyError, is_gone};
 use crate::output::PathError;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use threadseal_core::record::ThreadId;
 use threadseal_store::address::{Intent, folder_of, is_object_storage};
-use threadseal_store::sys;
+use threadseal_store::objects::shape::{is_object_of, store_of_head};
+use threadseal_store::sys::{self, RealFs, path_text};
 use walkdir::WalkDir;
 
 /// Most folders inside each other below a folder that is named.
@@ -58,6 +60,8 @@ pub struct Found {
     pub others: Vec<PathBuf>,
     /// The folders that were named, and which of the files lie in each.
     pub folders: Vec<(PathBuf, Range<usize>)>,
+    /// Folders in these that are stores of objects, as the system names them.
+    roots: BTreeSet<PathBuf>,
 }
 
 /// Follows each path.
@@ -79,10 +83,7 @@ pub fn find(paths: &[PathBuf], stores: &Stores) -> Found {
             continue;
         }
         if let Some(address) = address::address_of(path) {
-            if let Err(failure) = found.address(address, stores) {
-                found.unread = true;
-                found.fail(path, &failure);
-            }
+            found.try_address(address, stores);
             continue;
         }
         match std::fs::metadata(path) {
@@ -107,17 +108,71 @@ impl Found {
         self.files.iter().any(|file| file.is_in(address))
     }
 
+    /// Looks at the records of each store of objects in the folders, in place of its objects, which are parts of
+    /// records. A file that is named and is such an object is an error.
+    pub fn fold_stores(&mut self, stores: &Stores) {
+        let mut roots = BTreeSet::new();
+        let mut parts = Vec::new();
+        for file in &self.files {
+            match store_of_head(&RealFs, &file.path) {
+                Some(root) if file.named => parts.push((file.path.clone(), root)),
+                Some(root) => _ = roots.insert(root),
+                None => {}
+            }
+        }
+        for (path, root) in &parts {
+            let (part, root) = (path.display(), root.display());
+            let message = format!(
+                "cannot verify {part}: it is a part of a store; hint: threadseal verify object+file:{root}"
+            );
+            self.fail(path, &VerifyError::refused(message));
+        }
+        self.retain(|file| match file.named {
+            true => !parts.iter().any(|(path, _)| *path == file.path),
+            false => {
+                let folders = file.path.ancestors().skip(2).take(2);
+                !folders
+                    .filter(|folder| roots.contains(*folder))
+                    .any(|root| is_object_of(root, &file.path))
+            }
+        });
+        for root in roots {
+            self.roots.extend(root.canonicalize());
+            self.try_address(&format!("object+file:{}", path_text(&root)), stores);
+        }
+    }
+
+    /// Leaves only these files.
+    fn retain(&mut self, keep: impl Fn(&Candidate) -> bool) {
+        let mut kept = vec![0];
+        for file in &self.files {
+            kept.push(kept.last().unwrap_or(&0) + usize::from(keep(file)));
+        }
+        let place = |at: usize| kept.get(at).copied().unwrap_or_default();
+        for (_, files) in &mut self.folders {
+            *files = place(files.start)..place(files.end);
+        }
+        self.files.retain(keep);
+    }
+
     /// Adds the stores at these addresses, which are folders in what was named. What cannot be read there is
     /// an error.
     pub fn add_stores(&mut self, addresses: Vec<String>, stores: &Stores) {
         for address in addresses {
-            if self.stores.contains(&address) {
+            let folder = address.strip_prefix("object+file:").map(Path::new);
+            let root = folder.and_then(|folder| folder.canonicalize().ok());
+            if self.stores.contains(&address) || root.is_some_and(|root| self.roots.contains(&root))
+            {
                 continue;
             }
-            if let Err(failure) = self.address(&address, stores) {
-                self.unread = true;
-                self.fail(Path::new(&address), &failure);
-            }
+            self.try_address(&address, stores);
+        }
+    }
+
+    fn try_address(&mut self, address: &str, stores: &Stores) {
+        if let Err(failure) = self.address(address, stores) {
+            self.unread = true;
+            self.fail(Path::new(address), &failure);
         }
     }
 

@@ -66,6 +66,7 @@ impl Paths {
     /// Follows each path to its files; with `all`, also to the places of all records that a home knows.
     pub fn find(self, all: Option<AllRecords>, stores: &Stores) -> PathSet {
         let mut found = inputs::find(&self.named, stores);
+        found.fold_stores(stores);
         let named = found.files.len();
         if let Some(all) = &all {
             let more = all.candidates(&found.files);
@@ -195,7 +196,7 @@ impl VerifyRun {
     /// An empty set is never a success, whatever else was named. A record of which nothing is left has its report.
     fn note_empty_paths(&mut self, empty: Vec<PathBuf>) {
         for path in empty {
-            let is_inside = |report: &Report| Path::new(&report.path).starts_with(&path);
+            let is_inside = |report: &Report| place_of(&report.path).starts_with(&path);
             if !self.results.iter().any(is_inside) {
                 self.errors.push(nothing_in(&path));
             }
@@ -224,6 +225,13 @@ impl VerifyRun {
         }
         Ok(())
     }
+}
+
+/// The path at which a report's record lies: a file, or the folder that is a store.
+fn place_of(path: &str) -> &Path {
+    let store = path.strip_prefix("object+file:");
+    let folder = store.map(|store| store.rsplit_once('#').map_or(store, |(folder, _)| folder));
+    Path::new(folder.unwrap_or(path))
 }
 
 fn nothing_in(path: &Path) -> PathError {

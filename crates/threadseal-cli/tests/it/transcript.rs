@@ -17,7 +17,11 @@ fn verify(sandbox: &Sandbox, what: &str) -> (i32, Vec<String>) {
 
 /// The only object in a folder of the store.
 fn object(sandbox: &Sandbox, folder: &str) -> PathBuf {
-    let mut path = sandbox.path("objects").join(folder);
+    object_in(&sandbox.path("objects").join(folder))
+}
+
+fn object_in(folder: &Path) -> PathBuf {
+    let mut path = folder.to_owned();
     while path.is_dir() {
         path = fs::read_dir(&path).unwrap().next().unwrap().unwrap().path();
     }
@@ -78,6 +82,52 @@ fn of_a_store_the_ledgers_are_verified_with_the_transcripts() {
         .ok(format!("fsck {STORE}"))
         .prints("r1  ")
         .prints("run 7  ");
+}
+
+// T-STO-37
+#[test]
+fn a_folder_with_a_store_in_it_is_verified_as_that_store() {
+    let sandbox = ready();
+    let mut growing = recorder(&sandbox, "transcript.jsonl", 1);
+    say(&mut growing, "tool_call_result", &"x".repeat(200_000));
+    growing.seal(2, Default::default()).unwrap();
+    import(&sandbox, growing.path(), "object+file:in/objects#run 7");
+    drop(growing);
+    let append = "ledger append object+file:in/objects --run r1 --sign";
+    piped(&sandbox, append, "{\"node\":\"plan\"}\n").exits(0);
+    let verified = || "verified".to_owned();
+    for folder in ["in", "in/objects"] {
+        let both = (0, vec![verified(), verified()]);
+        assert_eq!(verify(&sandbox, folder), both, "{folder}");
+    }
+    // Also where no home knows the store, and beside other files of the folder.
+    sandbox.ok("key export self --out key.pem");
+    fs::write(sandbox.path("in/note.md"), "a note\n").unwrap();
+    let elsewhere = sandbox.path("nobody");
+    let ran = sandbox.sh(format!(
+        "verify in --key key.pem --json --home {elsewhere:?}"
+    ));
+    let verdicts = ran.json()["results"].list().len();
+    // No head is known there.
+    assert_eq!((ran.code, verdicts), (3, 2), "{}", ran.stdout);
+    // A file among the objects that is none of them is looked at.
+    let record = ended_record(&sandbox, "in/objects/transcripts/own.jsonl", 1);
+    let text = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text.replacen("question 1", "question 2", 1)).unwrap();
+    assert_eq!(verify(&sandbox, "in").0, 1);
+    fs::remove_file(&record).unwrap();
+    // A part of a store is no record.
+    let hex = sandbox.path("in/objects/transcripts/72756e2037");
+    sandbox
+        .exits(2, format!("verify {hex:?}"))
+        .fails_with("threadseal verify object+file:");
+    // A changed part is named in its record.
+    let segment = object_in(&sandbox.path("in/objects/transcript-segments"));
+    let mut changed = fs::read(&segment).unwrap();
+    changed[100_000] = b'y';
+    fs::write(&segment, changed).unwrap();
+    let (code, verdicts) = verify(&sandbox, "in");
+    assert_eq!((code, verdicts.contains(&"tampered".into())), (1, true));
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod folder;
 pub mod memory;
 #[cfg(all(feature = "object", any(test, feature = "fault")))]
 pub mod moto;
+pub mod shape;
 pub(crate) mod spell;
 mod storage;
 #[cfg(feature = "object")]
