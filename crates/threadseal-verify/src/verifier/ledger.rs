@@ -9,6 +9,7 @@
 use super::as_of;
 use super::context;
 use super::context::{Context, shown};
+use super::file::{SECOND_LOOKS, seems_older};
 use super::file_result::FileResult;
 use super::finish;
 use super::gone;
@@ -62,6 +63,29 @@ pub fn head_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".head");
     PathBuf::from(name)
+}
+
+/// Verifies the ledger in the file at `path`, and returns the file, too: a ledger that grows while it is read seems
+/// older than its head, since it was opened before the head was fetched. Another look, after that head, decides.
+///
+/// # Errors
+/// As [`ledger_file`].
+pub(super) fn ledger_at(
+    context: &Context,
+    path: &Path,
+) -> Result<(RegularFile, Outcome), VerifyError> {
+    let look = || {
+        let file = open_regular(&*context.host.fs, path)?;
+        let outcome = ledger_file(context, &file)?;
+        Ok::<_, VerifyError>((file, outcome))
+    };
+    for _ in 0..SECOND_LOOKS {
+        let (file, outcome) = look()?;
+        if !seems_older(&outcome.report) {
+            return Ok((file, outcome));
+        }
+    }
+    look()
 }
 
 /// Verifies all ledgers in a file.
@@ -211,8 +235,8 @@ pub(super) fn sidecar(
         return Ok(FileResult::Elsewhere);
     }
     if context.is_file(&ledger) {
-        let file = open_regular(&*context.host.fs, &ledger)?;
-        let mut report = ledger_file(context, &file)?.report;
+        let (_, outcome) = ledger_at(context, &ledger)?;
+        let mut report = outcome.report;
         report.path = shown(&ledger);
         return Ok(FileResult::Reports(vec![report]));
     }

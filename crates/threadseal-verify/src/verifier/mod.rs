@@ -295,6 +295,14 @@ impl Verifier {
         ledger::ledger_file(&self.0, file)
     }
 
+    /// Verifies the ledger at `path`, which may grow meanwhile; and the file whose bytes were judged.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the heads are damaged.
+    pub fn ledger_at(&self, path: &Path) -> Result<(RegularFile, ledgers::Outcome), VerifyError> {
+        ledger::ledger_at(&self.0, path)
+    }
+
     /// Verifies the ledgers and lineages of the store at `address`.
     ///
     /// # Errors

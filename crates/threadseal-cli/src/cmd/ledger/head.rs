@@ -12,7 +12,6 @@ use serde::Serialize;
 use threadseal_core::report::Verdict;
 use threadseal_core::trust::Trust;
 use threadseal_formats::ledger::{self, ChainTip, RunId};
-use threadseal_store::read::open_regular;
 use threadseal_verify::request::VerifyRequest;
 use threadseal_verify::verifier::Verifier;
 
@@ -71,8 +70,7 @@ pub(super) fn whole(
     context: &Context,
 ) -> Result<ledger::Outcome, Failure> {
     if let Some(path) = place.file_of(Some(run), context)? {
-        let file = open_regular(&*context.fs, &path)?;
-        return Ok(verifier.ledger_file(&file)?);
+        return Ok(verifier.ledger_at(&path)?.1);
     }
     if let Place::Bundle(bundle) = place {
         let found = bundle.ledgers.iter().find(|ledger| ledger.run == *run);

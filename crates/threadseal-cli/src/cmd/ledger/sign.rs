@@ -25,7 +25,6 @@ use threadseal_formats::ledger::{HeadStatement, RunId, signer_name};
 use threadseal_store::atomic::{self, Mode};
 use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::known::{self, digest_of_beginning};
-use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use threadseal_verify::verifier::head_path;
 
@@ -71,14 +70,13 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
     let run = place.one(args.run.as_ref())?;
     let trust = trust_file::trust_of_home(&home, context)?;
     let verifier = verifying::verifier_by(trust, context)?;
-    let file = place.file_of(Some(&run), context)?;
-    let file = file
-        .map(|path| open_regular(&*context.fs, &path))
-        .transpose()?;
-    let outcome = match &file {
+    let (file, outcome) = match place.file_of(Some(&run), context)? {
         // The digest below must be of the very bytes that were verified.
-        Some(file) => verifier.ledger_file(file)?,
-        None => whole(&place, &run, &args.ledger, &verifier, context)?,
+        Some(path) => {
+            let (file, outcome) = verifier.ledger_at(&path)?;
+            (Some(file), outcome)
+        }
+        None => (None, whole(&place, &run, &args.ledger, &verifier, context)?),
     };
     let tip = tip_of(&outcome)?;
     // The new head declares the end of the ledger, so the host's knowledge must be the newest.

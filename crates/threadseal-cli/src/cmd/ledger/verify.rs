@@ -12,11 +12,10 @@ use crate::verifying::{self, IdArgs};
 use clap::Args;
 use serde::Deserialize;
 use std::iter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, Verdict, combined_exit_code};
 use threadseal_formats::ledger::RunId;
-use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_verify::notices::Progress as _;
 use threadseal_verify::request::{LedgerRequest, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
@@ -122,16 +121,16 @@ fn of_place(
     verifier: &Verifier,
     context: &Context,
 ) -> Result<Vec<Report>, Failure> {
-    let of_file = |file: &RegularFile| {
-        let report = verifier.ledger_file(file)?.report;
+    let of_file = |path: &Path| {
+        let report = verifier.ledger_at(path)?.1.report;
         let index = match args.compat {
             true => None,
-            false => verifier.ledger_index(file.path())?,
+            false => verifier.ledger_index(path)?,
         };
         Ok::<_, Failure>(iter::once(report).chain(index).collect::<Vec<_>>())
     };
     match place {
-        Place::Lines(file) => of_file(file),
+        Place::Lines(file) => of_file(file.path()),
         Place::Bundle(_) => Ok(verifier.bundle_file(&args.ledger)?),
         Place::Store(store) => Ok(verifier.store(&**store, &args.ledger)?),
         Place::Files(store) => {
@@ -140,7 +139,7 @@ fn of_place(
                 None => place.runs()?,
             };
             let report = |run: &RunId| match place.file_of(Some(run), context)? {
-                Some(path) => of_file(&open_regular(&*context.fs, &path)?),
+                Some(path) => of_file(&path),
                 None => Ok(vec![verifier.run(store, run, &args.ledger)?.report]),
             };
             let reports = runs.iter().map(report).collect::<Result<Vec<_>, _>>()?;

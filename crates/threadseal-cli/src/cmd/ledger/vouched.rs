@@ -17,7 +17,6 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_formats::ledger::{BundledLedger, Outcome, Records, RunId, View};
-use threadseal_store::read::open_regular;
 use threadseal_verify::request::{LedgerRequest, VerifyRequest};
 use threadseal_verify::trust_locality::Locality;
 use threadseal_verify::verifier::Verifier;
@@ -84,7 +83,12 @@ pub(super) fn evidence(
     for run in runs {
         // A copy is no claim: whose keys count matters only for its verdict.
         let verifier = verifier_at(&[], run, context)?;
-        let report = match where_it_lies(place, name, run, &verifier, context)? {
+        let outcome = match place {
+            // What is copied may have grown since it was opened.
+            Place::Lines(file) => Some(verifier.ledger_at(file.path())?.1),
+            _ => where_it_lies(place, name, run, &verifier, context)?,
+        };
+        let report = match outcome {
             Some(outcome) => outcome.report,
             None => {
                 let mut room = MAX_SOURCE_BYTES;
@@ -153,7 +157,7 @@ fn where_it_lies(
         Place::Bundle(_) => return Ok(None),
         Place::Store(store) => verifier.run(&**store, run, name)?,
         Place::Files(store) => match place.file_of(Some(run), context)? {
-            Some(path) => verifier.ledger_file(&open_regular(&*context.fs, &path)?)?,
+            Some(path) => verifier.ledger_at(&path)?.1,
             None => verifier.run(store, run, name)?,
         },
     }))
