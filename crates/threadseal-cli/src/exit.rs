@@ -102,6 +102,19 @@ impl Failure {
         NotVerified::of(report).error(subject, hint).into()
     }
 
+    /// The same, and the record whose verdict forbids what was asked: it comes before the hint.
+    #[must_use]
+    pub(crate) fn because(self, refused: NotVerified) -> Self {
+        let (what, hint) = match self.message.split_once("; hint: ") {
+            Some((what, hint)) => (what, format!("; hint: {hint}")),
+            None => (self.message.as_str(), String::new()),
+        };
+        Self {
+            message: format!("{what}; it is {refused}{hint}"),
+            refused: Some(refused),
+        }
+    }
+
     /// The record whose verdict forbids what was asked.
     pub(crate) fn not_verified(&self) -> Option<&NotVerified> {
         self.refused.as_ref()

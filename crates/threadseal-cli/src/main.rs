@@ -44,6 +44,7 @@ mod publish_pending;
 mod record;
 mod recovery;
 mod redact_secrets;
+mod refused_path;
 mod render;
 #[cfg(feature = "agent")]
 mod replay;

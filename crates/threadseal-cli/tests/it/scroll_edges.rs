@@ -94,7 +94,7 @@ fn converting_leaves_digits_out_only_when_it_is_asked_to() {
     sandbox.sh(&to_file).fails_with("100000000000000000001");
     assert!(!out.exists());
     sandbox
-        .ok(format!("{to_file} --drop-uncovered-digits"))
+        .ok(format!("{to_file} --anyway"))
         .warns("warning: turn at index 0: the number 100000000000000000001");
     sandbox.ok(format!("verify {out:?}"));
     // The digits of a timestamp do not count for the verdict.
@@ -145,20 +145,16 @@ fn sealing_rounds_no_number_in_silence() {
     for to in [format!("--append {live:?}"), format!("--out {out:?}")] {
         let ran = piped(&sandbox, &format!("scroll seal {to}"), &amount).exits(2);
         ran.warns("the number 100000000000000000001 at byte")
-            .warns("--drop-uncovered-digits");
+            .warns("--anyway");
         assert!(!live.exists() && !out.exists());
         piped(&sandbox, &format!("scroll seal {to}"), &moment)
             .exits(0)
             .warns("warning: turn at index 0: the number 1700000000000000001 at byte")
             .warns("its timestamp 1700000000000000000 is sealed");
         fs::remove_file(if live.exists() { &live } else { &out }).unwrap();
-        piped(
-            &sandbox,
-            &format!("scroll seal --drop-uncovered-digits {to}"),
-            &amount,
-        )
-        .exits(0)
-        .warns("warning: turn at index 0: the number 100000000000000000001");
+        piped(&sandbox, &format!("scroll seal --anyway {to}"), &amount)
+            .exits(0)
+            .warns("warning: turn at index 0: the number 100000000000000000001");
         let written = if live.exists() { &live } else { &out };
         read(written).has("\"most\":100000000000000000000");
         fs::remove_file(written).unwrap();

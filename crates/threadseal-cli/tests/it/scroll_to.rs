@@ -67,7 +67,7 @@ fn an_unverified_scroll_is_converted_only_on_request() {
         .json();
     assert_eq!(report["results"][0]["verdict"], "tampered");
     assert!(!out.exists());
-    let ran = sandbox.exits(1, format!("scroll to openai {changed:?} --unverified"));
+    let ran = sandbox.exits(1, format!("scroll to openai {changed:?} --anyway"));
     assert_eq!(ran.stdout, "");
     ran.stderr
         .has("the scroll is tampered, so nothing was written");
@@ -77,11 +77,11 @@ fn an_unverified_scroll_is_converted_only_on_request() {
         .exits(3, format!("scroll to openai {foreign:?}"))
         .warns("consistent");
     sandbox
-        .exits(3, format!("scroll to openai {foreign:?} --unverified"))
+        .exits(3, format!("scroll to openai {foreign:?} --anyway"))
         .prints("hi")
         .warns("warning: the scroll is consistent");
     let none = sandbox.write("none.json", "[{}]");
-    sandbox.exits(1, format!("scroll to openai {none:?} --unverified"));
+    sandbox.exits(1, format!("scroll to openai {none:?} --anyway"));
 }
 
 // T-SCR-23
@@ -100,7 +100,7 @@ fn output_of_an_unverified_scroll_is_marked() {
         ("anthropic", false),
     ] {
         let account = sandbox.path(format);
-        let to = format!("scroll to {format} --unverified {good}");
+        let to = format!("scroll to {format} --anyway {good}");
         let ran = stranger.exits(3, format!("{to} --account {account:?}"));
         assert_eq!(ran.stdout.contains(sentence), shows, "{}", ran.stdout);
         json_file(&account).is(json!({"verified": null, "verdict": "unknown_signer"}));
@@ -135,7 +135,7 @@ fn no_evidence_against_a_scroll_is_converted_away() {
         sandbox.exits(1, format!("verify {path}"));
         for command in [
             "scroll to markdown",
-            "scroll to atif --unverified",
+            "scroll to atif --anyway",
             "scroll convert --to array",
             "scroll convert --to lines --json",
         ] {

@@ -265,7 +265,7 @@ fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
         fs::write(path, kept.collect::<String>()).unwrap();
         sandbox
             .sh(format!("seal --detached {path:?}"))
-            .fails_with("seals are gone");
+            .refuses_with("seals are gone");
     }
 }
 

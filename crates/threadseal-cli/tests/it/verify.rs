@@ -298,3 +298,39 @@ fn a_refusal_names_turn_bytes_and_code_and_has_the_report() {
     let code = prune["code"].text();
     assert_eq!(prune["report"]["findings"][0]["code"].text(), code);
 }
+
+// T-CMD-24
+#[test]
+fn no_command_seals_over_a_changed_log_and_each_shows_the_evidence() {
+    let sandbox = ready();
+    let session = sandbox.path("s.jsonl");
+    let line = |number: u32, text: &str| {
+        let line = json!({"type": "user", "uuid": format!("u{number}"), "parentUuid": null, "isSidechain": false,
+            "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w",
+            "message": {"role": "user", "content": text}});
+        format!("{line}\n")
+    };
+    fs::write(&session, line(1, "Run the tests") + &line(2, "And now?")).unwrap();
+    sandbox.ok("seal s.jsonl");
+    let changed = line(1, "Run no tests") + &line(2, "And now?") + &line(3, "More");
+    fs::write(&session, changed).unwrap();
+    for (command, list) in [
+        ("seal s.jsonl --json", "errors"),
+        ("archive add s.jsonl --json", "refused"),
+    ] {
+        let ran = sandbox.exits(1, command);
+        let output = ran.json();
+        let refused = &output[list][0];
+        let code = refused["code"].text();
+        assert_eq!(refused["report"]["verdict"], "tampered", "{command}");
+        assert_eq!(output["code"].text(), code, "{command}");
+        ran.warns(&format!("[{code}]")).warns("bytes ");
+    }
+    fs::create_dir(sandbox.path("logs")).unwrap();
+    for name in ["s.jsonl", "s.jsonl.seal"] {
+        fs::rename(sandbox.path(name), sandbox.path("logs").join(name)).unwrap();
+    }
+    sandbox
+        .exits(1, "watch logs --once")
+        .warns("[line_changed]");
+}

@@ -9,6 +9,7 @@ use crate::database_seal::{self, Taking};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
 use crate::session_seal::{SessionSealer, session_of};
 use crate::sessions::{self, Sessions, Unlock};
@@ -51,7 +52,7 @@ struct AddOutput {
     logs: Vec<LogOutput>,
     /// Files that are no sessions.
     passed_over: u64,
-    refused: Vec<RefusedOutput>,
+    refused: Vec<RefusedPath>,
 }
 
 #[derive(Serialize)]
@@ -62,12 +63,6 @@ struct LogOutput {
     result: &'static str,
     /// Bytes that were added.
     bytes: u64,
-}
-
-#[derive(Serialize)]
-struct RefusedOutput {
-    path: String,
-    message: String,
 }
 
 struct Adding<'a> {
@@ -97,10 +92,10 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
         match adding.add(&path) {
             Ok(added) if added.is_empty() => output.passed_over += 1,
             Ok(added) => output.logs.extend(added),
-            Err(error) => output.refused.push(RefusedOutput {
-                path: path_text(&path),
-                message: error.to_string(),
-            }),
+            Err(failure) => {
+                let failure = refused_path::with_evidence(failure, &path, context);
+                output.refused.push(RefusedPath::of(&path, &failure));
+            }
         }
     }
     Sessions::open(Unlock::Ask(&args.passphrase), context)?;
@@ -109,7 +104,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     }
     print(&output, context, out);
     Ok(match (output.refused.is_empty(), output.logs.is_empty()) {
-        (false, _) => Exit::Unconfirmed,
+        (false, _) => refused_path::exit(&output.refused, Exit::Unconfirmed, out),
         (true, true) => Exit::NoVerdict,
         (true, false) => Exit::Done,
     })

@@ -32,9 +32,9 @@ pub(crate) struct ConvertArgs {
     /// Drop digits of numbers that no hash covers, and report each place; without this option such
     /// a scroll is refused
     #[arg(long)]
-    drop_uncovered_digits: bool,
+    anyway: bool,
     /// Refuse also a scroll whose timestamps alone have such digits
-    #[arg(long, conflicts_with = "drop_uncovered_digits")]
+    #[arg(long, conflicts_with = "anyway")]
     strict_digits: bool,
     /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outco
     let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
     let (mut turns, mut head) = (0_u64, None);
     let mut digits = Digits {
-        any: args.drop_uncovered_digits,
+        any: args.anyway,
         of_timestamps: !args.strict_digits,
         done: "written",
         turns: 0,

@@ -11,7 +11,7 @@ const MAX_SHOWN_DIGITS: usize = 40;
 
 /// Which digits may be left out, and how many turns lost some.
 pub(super) struct Digits {
-    /// Those of any number, by `--drop-uncovered-digits`.
+    /// Those of any number, by `--anyway`.
     pub(super) any: bool,
     /// Those of a timestamp; not by `--strict-digits`.
     pub(super) of_timestamps: bool,
@@ -34,7 +34,7 @@ impl Digits {
         if let Some(at) = found.other {
             let text = describe(turn, at, from);
             if !self.any {
-                let hint = "hint: --drop-uncovered-digits writes only the covered value";
+                let hint = "hint: --anyway writes only the covered value";
                 return Err(about(format!("{text}; {hint}")));
             }
             lost.push(format!("{text}; left out"));

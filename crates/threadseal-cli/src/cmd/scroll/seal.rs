@@ -44,7 +44,7 @@ pub(crate) struct SealArgs {
     /// Seal only the covered value of numbers with digits that no hash covers, and report each place;
     /// without this option such a turn is refused. Digits of timestamps are always only reported
     #[arg(long)]
-    drop_uncovered_digits: bool,
+    anyway: bool,
     /// Container of the sealed turns [default: array; with --cbor: cbor]
     #[arg(long, value_enum, conflicts_with = "append")]
     to: Option<ContainerArg>,
@@ -99,7 +99,7 @@ pub(super) fn signer(
 /// The digits that sealing may leave out. Most programs write timestamps that no double keeps.
 fn digits(args: &SealArgs) -> Digits {
     Digits {
-        any: args.drop_uncovered_digits,
+        any: args.anyway,
         of_timestamps: true,
         done: "sealed",
         turns: 0,

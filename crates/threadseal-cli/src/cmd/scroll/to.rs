@@ -1,7 +1,7 @@
 //! `scroll to`: converts a scroll to another format (`spec/scroll-mappings.md` W6).
 //!
 //! It writes only verified content, from the bytes that it verified. Anything else is refused with
-//! the report, unless `--unverified` is given and there is no evidence against the scroll. Then the
+//! the report, unless `--anyway` is given and there is no evidence against the scroll. Then the
 //! output names the verdict if its format allows that, and the exit is that of the verdict: no
 //! script takes it for verified.
 
@@ -55,7 +55,7 @@ pub(crate) struct ToArgs {
     /// Also write a scroll that cannot be confirmed, and exit by its verdict (3); trust it no more
     /// than the person who gave it to you
     #[arg(long)]
-    unverified: bool,
+    anyway: bool,
     /// New file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -78,13 +78,13 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
     let chain = match judged.verified.filter(|_| exit == Exit::Done) {
         Some(verified) => Chain::open(&verified, &judged.bytes, container)?,
         // Evidence against a scroll is never made to look like another text.
-        None if verdict.is_evidence() || !args.unverified => {
+        None if verdict.is_evidence() || !args.anyway => {
             if context.json {
                 out.json_line(&VerifyOutput::new(&judged.reports, &[], 0, exit.code()));
             }
             let way = match verdict.is_evidence() {
                 true => "",
-                false => ", --unverified writes it nevertheless",
+                false => ", --anyway writes it nevertheless",
             };
             complain(&format!(
                 "the scroll is {verdict}, so nothing was written; hint: threadseal verify shows the cause{way}"

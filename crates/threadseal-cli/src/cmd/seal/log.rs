@@ -8,6 +8,7 @@
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
 use crate::key_log;
+use crate::refused_path;
 use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +44,9 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
     }
     let is_whole = !detect::is_of_lines(&open_regular(&*sealing.host.fs, path)?)?;
     let how = (sealing.args.is_final || is_whole, sealing.args.wait());
-    let done = observer::seal_within(&sealing.host, path, how, &signer, &section, &|_| {})?;
+    let done = observer::seal_within(&sealing.host, path, how, &signer, &section, &|_| {});
+    let done =
+        done.map_err(|error| refused_path::with_evidence(error.into(), path, sealing.context))?;
     let mut sealed = match done.sealed {
         observer::Sealed::Added(seal) => {
             Sealed::new(path, "observed", Action::Sealed).with_head(Some(&seal.head))

@@ -21,8 +21,8 @@ use crate::options;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::record;
+use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
-use crate::render::json::PathError;
 use crate::trust_file;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -168,7 +168,7 @@ enum Action {
 struct SealOutput {
     schema: &'static str,
     results: Vec<Sealed>,
-    errors: Vec<PathError>,
+    errors: Vec<RefusedPath>,
 }
 
 impl Sealed {
@@ -320,7 +320,6 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
         home,
     };
     let (mut results, mut errors) = (Vec::new(), Vec::new());
-    let mut failed = Exit::NoVerdict;
     for path in &args.paths {
         match sealing.one(path) {
             Ok(sealed) => {
@@ -331,16 +330,13 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             }
             Err(failure) => {
                 complain(&failure.to_string());
-                if failure.exit() == Exit::Evidence {
-                    failed = Exit::Evidence;
-                }
-                errors.push(PathError::of(Some(path), &failure.into()));
+                errors.push(RefusedPath::of(path, &failure));
             }
         }
     }
     let is_left = |sealed: &Sealed| sealed.uncovered.is_some();
     let exit = match errors.is_empty() {
-        false => failed,
+        false => refused_path::exit(&errors, Exit::NoVerdict, out),
         true if args.require_complete && results.iter().any(is_left) => Exit::Unconfirmed,
         true => Exit::Done,
     };

@@ -7,6 +7,7 @@
 
 use super::Watch;
 use crate::database_seal::{self, Taking};
+use crate::exit::Failure;
 use crate::output::Out;
 use crate::session_seal::SessionSealed;
 use std::collections::BTreeSet;
@@ -73,7 +74,7 @@ impl Watch<'_> {
                 return false;
             }
             Err(error) => {
-                self.refuse(path, error.to_string());
+                self.refuse(path, &Failure::new(error.to_string()));
                 return false;
             }
         };
@@ -116,7 +117,7 @@ impl Watch<'_> {
             logs.is_some_and(|logs| logs.names(path))
         });
         if is_of_agent || self.databases.contains_key(path) {
-            return self.refuse(path, database_seal::unknown(path, why));
+            return self.refuse(path, &Failure::new(database_seal::unknown(path, why)));
         }
         self.passed_over.insert(path.to_owned());
     }
@@ -142,7 +143,7 @@ impl Watch<'_> {
                 Ok(true)
             }
             Err(why) => {
-                self.refuse(&about, why.clone());
+                self.refuse(&about, &Failure::new(why.clone()));
                 Err(why)
             }
         }
@@ -183,7 +184,7 @@ impl Watch<'_> {
                 let found = database_seal::sessions(path);
                 let found = found.map_err(|failure| failure.to_string());
                 if let Err(why) = &found {
-                    self.refuse(path, why.clone());
+                    self.refuse(path, &Failure::new(why.clone()));
                 }
                 found?.1.into_keys().collect()
             }

@@ -23,6 +23,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_status;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
 use clap::Args;
 use files::{Folder, Taken};
@@ -119,7 +120,7 @@ struct Watch<'a> {
     /// The files that are no sessions and no logs.
     passed_over: BTreeSet<PathBuf>,
     /// The reported refusal of each file.
-    refused: BTreeMap<PathBuf, String>,
+    refused: BTreeMap<PathBuf, RefusedPath>,
     /// Databases with sessions, as they were when they were last sealed.
     #[cfg(feature = "capture")]
     databases: BTreeMap<PathBuf, databases::Known>,
@@ -166,7 +167,10 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         watch.save_known();
         return Ok(match watch.refused.is_empty() {
             true => Exit::Done,
-            false => Exit::Unconfirmed,
+            false => {
+                let refused: Vec<RefusedPath> = watch.refused.into_values().collect();
+                refused_path::exit(&refused, Exit::Unconfirmed, out)
+            }
         });
     }
     watch.keep_sealing(wake, &wakes, out)
@@ -373,7 +377,7 @@ impl Watch<'_> {
         let about = Path::new("archive");
         match self.sealer.meet_quota() {
             Ok(()) => self.settle(about),
-            Err(failure) => self.refuse(about, failure.to_string()),
+            Err(failure) => self.refuse(about, &failure),
         }
     }
 
@@ -391,7 +395,10 @@ impl Watch<'_> {
             }
             Ok(Taken::Unchanged) => self.settle(path),
             Ok(Taken::PassedOver) => {}
-            Err(failure) => self.refuse(path, failure.to_string()),
+            Err(failure) => {
+                let failure = refused_path::with_evidence(failure, path, self.context());
+                self.refuse(path, &failure);
+            }
         }
         false
     }
@@ -413,12 +420,14 @@ impl Watch<'_> {
     }
 
     /// Reports a refusal, unless it was reported already.
-    fn refuse(&mut self, path: &Path, message: String) {
-        if self.refused.get(path) != Some(&message) {
-            complain(&message);
+    fn refuse(&mut self, path: &Path, failure: &Failure) {
+        let refused = RefusedPath::of(path, failure);
+        let known = self.refused.get(path);
+        if known.is_none_or(|known| known.message != refused.message) {
+            complain(&refused.message);
             #[cfg(all(feature = "capture", unix))]
-            self.note_trouble(path, Some(&message));
-            self.refused.insert(path.to_owned(), message);
+            self.note_trouble(path, Some(&refused.message));
+            self.refused.insert(path.to_owned(), refused);
         }
     }
 

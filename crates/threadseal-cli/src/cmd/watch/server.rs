@@ -218,7 +218,7 @@ impl Watch<'_> {
                 .iter()
                 .find_map(|log| self.refused.get(log));
             if let Some(reply) = &asked.reply {
-                let _ = reply.send(refused.map_or(sealed, |why| Err(why.clone())));
+                let _ = reply.send(refused.map_or(sealed, |why| Err(why.message.clone())));
             }
         }
         let Some(server) = &self.server else {

@@ -27,7 +27,7 @@ fn a_foreign_log_is_sealed_beside_and_every_change_is_named() {
     let before = tree_digest(&sandbox.work());
     sandbox
         .sh("seal s.jsonl")
-        .fails_with("hint: threadseal verify s.jsonl");
+        .refuses_with("hint: threadseal verify s.jsonl");
     assert_eq!(
         tree_digest(&sandbox.work()),
         before,
@@ -43,7 +43,7 @@ fn a_log_whose_seals_were_deleted_is_noticed_and_not_sealed_anew() {
     sandbox.ok("seal s.jsonl");
     fs::remove_file(sandbox.path("s.jsonl.seal")).unwrap();
     verify(&sandbox, &log).exits(1).prints("seals are gone");
-    sandbox.sh("seal s.jsonl").fails_with("seals are gone");
+    sandbox.sh("seal s.jsonl").refuses_with("seals are gone");
 }
 
 // T-OBS-04
