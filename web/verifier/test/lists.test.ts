@@ -16,7 +16,7 @@ interface Vector {
 
 /** What a vector has beside its answer. */
 const ASKED = ["name", "kind", "files", "options", "rule"];
-const FOLDERS = ["native", "observed", "proofs", "rules/scroll", "rules/ledger", "rules/documents", "rules/tlog"];
+const FOLDERS = ["native", "observed", "proofs", "rules/scroll", "rules/ledger", "rules/bundle", "rules/documents", "rules/tlog"];
 
 interface Index {
   readonly usage: string;
