@@ -55,7 +55,7 @@ impl Adder {
         name: &str,
         rule: &str,
         note: &str,
-        policy: impl AsRef<[u8]>,
+        policy: &(impl AsRef<[u8]> + ?Sized),
         short: Short,
     ) {
         let files: [super::File<'_>; 2] = [
@@ -446,7 +446,7 @@ fn names(add: &mut Adder) {
             &format!("policy-with-names-of-{name}"),
             rule,
             &good,
-            policy,
+            &policy,
             time.clone(),
         );
     }
@@ -463,7 +463,7 @@ fn names(add: &mut Adder) {
             &format!("policy-with-names-of-{name}"),
             rule,
             &good,
-            policy,
+            &policy,
             refused.clone(),
         );
     }
@@ -473,7 +473,7 @@ fn names(add: &mut Adder) {
         "policy-with-an-address-of-no-utf-8",
         rule,
         &good,
-        address,
+        &address,
         answer("log_alone"),
     );
     let mut unread = log_line().into_bytes();
@@ -484,7 +484,7 @@ fn names(add: &mut Adder) {
         "policy-with-a-key-of-no-utf-8",
         rule,
         &good,
-        unread,
+        &unread,
         refused.clone(),
     );
     for (name, before) in [
@@ -496,7 +496,7 @@ fn names(add: &mut Adder) {
             &format!("policy-behind-{name}"),
             rule,
             &good,
-            policy,
+            &policy,
             refused.clone(),
         );
     }
