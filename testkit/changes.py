@@ -26,7 +26,7 @@ def change(chance: random.Random, data: bytes, others: list[bytes], kind: str) -
     return chance.choice(OF_JSON if kind in WITH_JSON else OF_LINES)(chance, data, others)
 
 
-WITH_JSON = ("scroll", "ledger", "document", "rye")
+WITH_JSON = ("scroll", "ledger", "bundle", "document", "rye")
 
 
 def mended(chance: random.Random, data: bytes, kind: str, role: str) -> bytes:
@@ -35,6 +35,8 @@ def mended(chance: random.Random, data: bytes, kind: str, role: str) -> bytes:
         return data
     if kind == "ledger" and role == "ledger":
         return rechained(data)
+    if kind == "bundle":
+        return rechained_bundle(data)
     if kind == "scroll" and data.lstrip()[:1] in (b"{", b"["):
         return rehashed(data)
     return data
@@ -46,14 +48,34 @@ def rechained(data: bytes) -> bytes:
     for line in data.splitlines(keepends=True):
         try:
             record = json.loads(line)
-            record["prev_hash"] = prev
-            covered = {name: value for name, value in record.items() if name not in ("record_hash", "signature")}
-            text = json.dumps(covered, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-            prev = record["record_hash"] = hashlib.sha256(text.encode()).hexdigest()
+            prev = chained(record, prev)
             out.append(json.dumps(record, separators=(",", ":")).encode() + line[len(line.rstrip()) :])
         except (ValueError, TypeError, AttributeError):
             out.append(line)
     return b"".join(out)
+
+
+def chained(record: dict, prev: str | None) -> str:
+    """Gives a record its link and its hash, which is returned."""
+    record["prev_hash"] = prev
+    covered = {name: value for name, value in record.items() if name not in ("record_hash", "signature")}
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    record["record_hash"] = hashlib.sha256(text.encode()).hexdigest()
+    return record["record_hash"]
+
+
+def rechained_bundle(data: bytes) -> bytes:
+    """A bundle whose records have the links and hashes that they need, and whose cursors count on."""
+    try:
+        bundle = json.loads(data)
+        for ledger in bundle["ledgers"].values():
+            prev = None
+            for cursor, item in enumerate(ledger["items"], ledger["cursor_start"] or 1):
+                item["cursor"] = cursor
+                prev = chained(item["record"], prev)
+        return json.dumps(bundle, separators=(",", ":")).encode()
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return data
 
 
 def rehashed(data: bytes) -> bytes:

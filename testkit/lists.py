@@ -34,7 +34,7 @@ class Listed(dict):
 
 def all_lists() -> list[Listed]:
     """Every question of the testkit."""
-    folders = ["native", "observed", "proofs", "rules/scroll", "rules/ledger", "rules/documents", "rules/tlog"]
+    folders = ["native", "observed", "proofs", "rules/scroll", "rules/ledger", "rules/bundle", "rules/documents", "rules/tlog"]
     found = [listed for folder in folders for listed in index(HERE / folder)]
     return found + scrolls() + ledgers() + native_documents() + rye_documents() + transcripts() + notes()
 
@@ -54,7 +54,7 @@ def index(folder: pathlib.Path) -> list[Listed]:
     return found
 
 
-ANSWER = ["verdict", "codes", "trusted_until", "answer", "signers", "at", "size"]
+ANSWER = ["verdict", "codes", "trusted_until", "reports", "answer", "signers", "at", "size"]
 
 
 def keys(named: list[str], usage: str) -> list[dict]:

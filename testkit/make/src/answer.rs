@@ -75,6 +75,7 @@ struct Answer {
 #[serde(untagged)]
 enum Outcome {
     Judged(Judged),
+    Bundle { reports: Vec<OfRun> },
     Short(Short),
     Unsupported { unsupported: String },
 }
@@ -108,6 +109,15 @@ struct Judged {
     verdict: String,
     codes: BTreeSet<String>,
     trusted_until: Option<Until>,
+}
+
+/// The report of one ledger of a bundle.
+#[derive(Serialize)]
+struct OfRun {
+    /// `None` where the bundle cannot be read.
+    run: Option<String>,
+    #[serde(flatten)]
+    judged: Judged,
 }
 
 #[derive(Serialize)]
@@ -167,6 +177,9 @@ impl Question {
             "checkpoint" => Outcome::Short(self.checkpoint()?),
             "inclusion" => Outcome::Short(self.inclusion()?),
             "consistency" => Outcome::Short(self.consistency()?),
+            "bundle" => Outcome::Bundle {
+                reports: self.bundle()?,
+            },
             _ => Outcome::Judged(judged(&self.report()?)?),
         })
     }

@@ -2,6 +2,7 @@
 //! beside it, and by Rye.
 
 mod forge;
+mod kinds;
 mod native;
 mod rye;
 
@@ -13,6 +14,7 @@ pub(crate) fn vectors() -> Folder {
     let rye = format!("rye:{}", hex(&rye_key()));
     let trust = vec![hex(&authority()), rye];
     let mut add = Adder(Folder::new("document", "native", trust));
+    kinds::add(&mut add);
     native::add(&mut add);
     rye::add(&mut add);
     add.0

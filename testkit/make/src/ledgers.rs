@@ -1,6 +1,7 @@
 //! Ledgers that break one rule of `spec/ledger.md` §5 to §7, or keep it at its bound; most are signed, or
 //! have a signed head beside them.
 
+mod bundles;
 mod chains;
 mod forge;
 mod heads;
@@ -17,6 +18,11 @@ pub(crate) fn vectors() -> Folder {
     heads::add(&mut add);
     chains::add(&mut add);
     add.0
+}
+
+/// Bundles of ledgers.
+pub(crate) fn bundles() -> Folder {
+    bundles::vectors()
 }
 
 /// What a verifier answers, and the options of the question.

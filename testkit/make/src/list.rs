@@ -43,7 +43,20 @@ pub(crate) enum Expected {
         codes: Vec<&'static str>,
         trusted_until: Option<Trusted>,
     },
+    /// Of each ledger of a bundle, in the order of its members.
+    Bundle {
+        reports: Vec<OfRun>,
+    },
     Short(Short),
+}
+
+/// The answer about one ledger of a bundle.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct OfRun {
+    pub(crate) run: Option<&'static str>,
+    pub(crate) verdict: &'static str,
+    pub(crate) codes: Vec<&'static str>,
+    pub(crate) trusted_until: Option<Trusted>,
 }
 
 /// The answer about a part of a log.

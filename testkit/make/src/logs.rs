@@ -4,6 +4,7 @@
 mod checkpoints;
 mod consistency;
 mod inclusion;
+mod ml_dsa;
 mod notes;
 
 use crate::list::{Expected, Folder, Options, Short};
@@ -16,6 +17,7 @@ pub(crate) fn vectors() -> Folder {
     let mut add = Adder(Folder::new("note", "log", Vec::new()));
     notes::add(&mut add);
     checkpoints::add(&mut add);
+    ml_dsa::add(&mut add);
     inclusion::add(&mut add);
     consistency::add(&mut add);
     add.0

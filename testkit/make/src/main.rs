@@ -54,6 +54,7 @@ fn make(folder: &Path) -> Fallible<()> {
         ("proofs", proofs::vectors()),
         ("rules/scroll", scrolls::vectors()),
         ("rules/ledger", ledgers::vectors()),
+        ("rules/bundle", ledgers::bundles()),
         ("rules/documents", documents::vectors()),
         ("rules/tlog", logs::vectors()),
     ] {

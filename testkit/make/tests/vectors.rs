@@ -13,12 +13,13 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_threadseal-vectors");
 /// Each folder with an index.json, and how many vectors it has at least.
-const FOLDERS: [(&str, usize); 7] = [
+const FOLDERS: [(&str, usize); 8] = [
     ("native", 300),
     ("observed", 80),
     ("proofs", 60),
     ("rules/scroll", 150),
     ("rules/ledger", 80),
+    ("rules/bundle", 50),
     ("rules/documents", 110),
     ("rules/tlog", 120),
 ];
@@ -139,4 +140,92 @@ fn every_vector_is_answered_as_it_is_listed() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// The tables of worked examples in the text, each with its folder: name, verdict and codes of a row.
+fn worked(spec: &str) -> Vec<(String, Vec<[String; 3]>)> {
+    let text = fs::read_to_string(testkit().join("../spec").join(spec)).unwrap();
+    let tables = text.split("<!-- examples: ").skip(1);
+    tables
+        .map(|table| {
+            let (folder, rest) = table.split_once(" -->\n").unwrap();
+            let rows = rest.lines().take_while(|line| line.starts_with('|'));
+            let rows = rows.skip(2).map(|row| {
+                let cells: Vec<&str> = row.split('|').collect();
+                [1, 3, 4].map(|cell| cells[cell].replace(['`', ' '], ""))
+            });
+            (folder.to_owned(), rows.collect())
+        })
+        .collect()
+}
+
+#[test]
+fn the_worked_examples_of_the_text_are_what_it_states() {
+    let mut judged = 0;
+    for (folder, rows) in ["transcript.md", "proofs.md"].into_iter().flat_map(worked) {
+        let questions = questions(folder.strip_prefix("testkit/").unwrap());
+        for [name, verdict, codes] in rows {
+            let asked = questions
+                .iter()
+                .filter(|(vector, _)| vector["name"] == *name);
+            let asked: Vec<_> = asked.cloned().collect();
+            let [answer] = answers(&asked).try_into().unwrap();
+            let codes: Vec<&str> = codes.split(',').filter(|code| !code.is_empty()).collect();
+            assert_eq!(answer["verdict"], *verdict, "{name}");
+            assert_eq!(answer["codes"], json!(codes), "{name}");
+            judged += 1;
+        }
+    }
+    assert!(judged >= 20, "{judged}");
+}
+
+/// Line and number, the key and the `ext` of each seal in the table of `next_key`.
+#[test]
+fn the_example_of_next_key_has_the_seals_that_the_text_states() {
+    let text = fs::read_to_string(testkit().join("../spec/transcript.md")).unwrap();
+    let (_, table) = text.split_once("<!-- example: next-key -->\n").unwrap();
+    let record = fs::read_to_string(testkit().join("native/next-key-example.jsonl")).unwrap();
+    let lines: Vec<Value> = record
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    let manifest = &lines[0]["payload"];
+    let second = &lines[4]["payload"]["seal"]["ext"]["next_key"];
+    let keys = [
+        ("A", &manifest["authority"]),
+        ("1", &manifest["key"]),
+        ("2", second),
+    ];
+    let rows = table
+        .lines()
+        .take_while(|line| line.starts_with('|'))
+        .skip(2);
+    let mut seals = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let place: Vec<&str> = cells[1].split(", ").collect();
+        let line = &lines[place[0].parse::<usize>().unwrap() - 1];
+        let seal = &line["payload"]["seal"];
+        assert_eq!(format!("seq {}", seal["seq"]), place[1]);
+        assert_eq!(seal["final"], json!(place.get(2) == Some(&"final")));
+        let (_, key) = keys.iter().find(|(name, _)| *name == cells[2]).unwrap();
+        assert_eq!(seal["key"], json!(key_id(key.as_str().unwrap())));
+        let ext = cells[3]
+            .trim_matches('`')
+            .replace("<2>", second.as_str().unwrap());
+        assert_eq!(seal["ext"], serde_json::from_str::<Value>(&ext).unwrap());
+        seals += 1;
+    }
+    let checkpoints = lines
+        .iter()
+        .filter(|line| line["event_type"] == "checkpoint");
+    assert_eq!(seals, checkpoints.count());
+}
+
+/// The id of the key in hex.
+fn key_id(key: &str) -> String {
+    threadseal_core::key::PublicKey::from_hex(key)
+        .unwrap()
+        .key_id()
+        .to_hex()
 }

@@ -758,6 +758,14 @@ export function ledgerLine(value: Json): Uint8Array | null {
   return write(value, LEDGER_LINE);
 }
 
+/** `ledger-line`, but numbers as they are spelled, and a text with a lone surrogate as by `rye` (ledger.md §8). */
+export function ledgerLineAsSpelled(value: Json): Uint8Array {
+  const string = (text: string): string => wellFormed(text) ?? nativeString(text);
+  const line = write(value, { ...LEDGER_LINE, string, number: (text) => text });
+  if (line === null) throw new Error("every value has such a line");
+  return line;
+}
+
 /** canon.md §5. */
 export function ryeLine(value: Json): Uint8Array {
   const text = write(value, RYE_LINE);

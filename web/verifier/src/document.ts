@@ -82,7 +82,7 @@ function commentAt(line: string, word: string): Comment | null {
 
 /** documents.md §1; null where neither name nor content decides. */
 export function kindOf(name: string | null, b: Uint8Array): Kind | null {
-  const last = (name ?? "").split("/").pop()!.toLowerCase();
+  const last = (name ?? "").split(/[/\\]/).pop()!.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   for (const [ending, kind] of ENDINGS) if (last.endsWith(ending) && last.length > ending.length) return kind;
   return kindByContent(new TextDecoder("utf-8", { ignoreBOM: true }).decode(b));
 }
@@ -90,23 +90,19 @@ export function kindOf(name: string | null, b: Uint8Array): Kind | null {
 function kindByContent(text: string): Kind | null {
   if (/^[ \t\n\r]*\{/.test(text)) return "json";
   const lines = text.split("\n");
-  for (const line of [...lines].reverse()) {
-    const comment = commentAt(line, "threadseal:signed:");
+  for (let i = lines.length - 1; i >= 0; i--) {
+    const comment = commentAt(lines[i]!, "threadseal:signed:");
     if (comment === null) continue;
-    const named = /threadseal:signed:1-([a-z]+)-/.exec(line)?.[1];
-    return KINDS.find((kind) => kind === named) ?? comment.kind;
+    return claimOfLine(lines[i]!, 0, i < lines.length - 1, true, false).seal?.kind ?? comment.kind;
   }
   for (const line of lines) {
     const comment = commentAt(line, "rye:signed:");
     if (comment !== null && line.includes("|threadseal@")) return comment.kind;
   }
   if (/"_threadseal"[ \t\n\r]*:[ \t\n\r]*"threadseal:signed:/.test(text)) return "json";
-  const first = lines[0]!.startsWith("#!/") ? lines.slice(0, 2) : lines.slice(0, 1);
-  for (const line of first) {
-    const comment = commentAt(line, "rye:signed:");
-    if (comment !== null) return comment.kind;
-  }
-  return null;
+  const [first, second] = text.split(/\r\n|\r|\n/, 2);
+  const header = first!.startsWith("#!/") ? (second ?? "") : first!;
+  return commentAt(header, "rye:signed:")?.kind ?? null;
 }
 
 // ------------------------------------------------------------------------------------- native seal

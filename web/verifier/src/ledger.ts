@@ -1,5 +1,5 @@
 // Ledgers of AbstractRuntime: chains of records, signatures, beginnings, signed heads.
-// Rules: spec/ledger.md. Not here: bundles (§8), stores, what a host remembers.
+// Rules: spec/ledger.md. Bundles (§8) are in bundle.ts. Not here: stores, what a host remembers.
 
 import { concat, equal, hex, parseBase64, parseHex, parseUtf8, utf8 } from "./bytes.js";
 import {
@@ -69,6 +69,16 @@ export interface LedgerOptions {
   readonly signedHead?: Uint8Array;
 }
 
+/** How much of the run's ledger is here. */
+export type View = "whole" | "window" | "replay";
+
+/** Records that have no lines (§5.1), and the number of the first one. */
+export interface Rows {
+  readonly rows: readonly Uint8Array[];
+  readonly first: number;
+  readonly view: View;
+}
+
 // ------------------------------------------------------------------------------ from bytes to records
 
 interface Place {
@@ -99,6 +109,27 @@ function* linesOf(b: Uint8Array): Generator<Line> {
     yield { number, from, to, ended };
     from = b[to] === 0x0d && b[to + 1] === 0x0a ? to + 2 : to + 1;
   }
+}
+
+/** A row: steps 3 and 5 of ledger.md §5.1. */
+function partOfRow(row: Uint8Array, number: number): Part {
+  const record = (tree: JsonObject, irregular: readonly Irregularity[]): Part => ({
+    kind: "record", tree, irregular, bytes: row, from: 0, line: number, many: false,
+  });
+  const strict = readStrict(row);
+  if (strict.ok && strict.value.kind === "object") return record(strict.value, []);
+  const python = row.length > MAX_LENIENT_RECORD_BYTES ? null : readPython(row);
+  if (python !== null && python.ok && python.value.kind === "object") return record(python.value, python.irregular);
+  return { kind: "skipped", from: 0, to: row.length, line: number, ended: true };
+}
+
+/** The parts of a file of lines, or of rows. */
+function* allParts(source: Uint8Array | Rows): Generator<Part> {
+  if (source instanceof Uint8Array) {
+    for (const line of linesOf(source)) yield* partsOf(source, line);
+    return;
+  }
+  for (const [i, row] of source.rows.entries()) yield partOfRow(row, i + 1);
 }
 
 /** ledger.md §5.1: the records of a line, and the first part of it that is none. */
@@ -379,6 +410,13 @@ function slimMarkers(tree: JsonObject): JsonObject[] {
   return found.slice(0, MAX_RECORD_MARKERS);
 }
 
+/** Whether content of the record was left out. */
+function hasOmitted(record: RunRecord): boolean {
+  if (record.bytes.length > MAX_LENIENT_RECORD_BYTES) return false;
+  const isOmitted = (value: Json): boolean => memberOf(value, "$slim")?.kind !== "object" && memberOf(value, "$omitted") !== null;
+  return markerHolders(record.tree).some((holder) => holder.kind === "object" && holder.members.some((m) => isOmitted(m.value)));
+}
+
 /** Whether the marker resolves; null where the step is beyond the bounds, so that it is not checked. */
 function resolves(slim: JsonObject, steps: Steps): boolean | null {
   const step = steps.opened(textOf(memberOf(slim, "step_id")) ?? "");
@@ -517,7 +555,7 @@ function isParent(value: Json | null): boolean {
   return value.kind === "object" && isRunId(textOf(memberOf(value, "run_id"))) && isHexOrNull(memberOf(value, "head"));
 }
 
-function isRunId(text: string | null): text is string {
+export function isRunId(text: string | null): text is string {
   if (text === null || text === "" || /[\0\r\n]/.test(text)) return false;
   return utf8(text).length <= MAX_RUN_ID_BYTES;
 }
@@ -634,11 +672,11 @@ function noteSignature(line: string, name: string, key: Uint8Array): Uint8Array 
 
 // ------------------------------------------------------------------------------------ judging
 
-export async function verifyLedger(b: Uint8Array, options: LedgerOptions): Promise<Report> {
-  const first = new Judge(b, options, []);
+export async function verifyLedger(source: Uint8Array | Rows, options: LedgerOptions): Promise<Report> {
+  const first = new Judge(source, options, []);
   const report = await first.run();
   if (first.admitted.length === 0) return report;
-  return new Judge(b, options, first.admitted.slice(0, MAX_LATER_BEGINNINGS)).run();
+  return new Judge(source, options, first.admitted.slice(0, MAX_LATER_BEGINNINGS)).run();
 }
 
 interface Link {
@@ -687,14 +725,20 @@ class Judge {
   private signedHeadFailed = false;
   private signedHolds = false;
 
+  /** The number of the first record that is here. */
+  private readonly first: number;
+  private readonly view: View;
+
   constructor(
-    private readonly b: Uint8Array,
+    private readonly source: Uint8Array | Rows,
     private readonly options: LedgerOptions,
     private readonly later: readonly Beginning[],
   ) {
+    this.first = source instanceof Uint8Array ? 0 : source.first;
+    this.view = source instanceof Uint8Array ? "whole" : source.view;
     const head = options.head === undefined ? null : parseHead(options.head);
     if (options.head !== undefined && head === null) throw new Error("the expected head is none");
-    this.watch = head === null ? null : new HeadWatch(head);
+    this.watch = head === null || this.view !== "whole" ? null : new HeadWatch(head);
     this.signedHead = options.signedHead === undefined ? null : parseSignedHead(options.signedHead);
     this.known = new Map(knownKeys(options.trust).map((key) => [keyId(key), key]));
   }
@@ -705,9 +749,7 @@ class Judge {
     }
     const head = this.signedHead;
     this.signedHolds = head !== null && (await verify(head.key, head.text, head.signature));
-    for (const line of linesOf(this.b)) {
-      for (const part of partsOf(this.b, line)) await this.part(part);
-    }
+    for (const part of allParts(this.source)) await this.part(part);
     await this.end();
     return this.report;
   }
@@ -736,14 +778,15 @@ class Judge {
 
   private async record(part: Part & { kind: "record" }): Promise<void> {
     const { tree } = part;
-    const place: Place = { line: part.line, bytes: [part.from, part.from + part.bytes.length], turn: this.count };
+    const number = this.first + this.count;
+    const place: Place = { line: part.line, bytes: [part.from, part.from + part.bytes.length], turn: number };
     const recordHash = memberOf(tree, "record_hash");
     const record: RunRecord = {
-      tree, irregular: part.irregular, bytes: part.bytes, place, number: this.count, recordHash,
+      tree, irregular: part.irregular, bytes: part.bytes, place, number, recordHash,
       prevHash: memberOf(tree, "prev_hash"), digest: digestOf(recordHash),
     };
     if (part.many) this.warn("line_of_many", place);
-    this.places.push({ place, number: this.count });
+    this.places.push({ place, number });
     this.hashed.push(record.digest !== null);
     if (record.digest !== null) this.unchainedFrom = -1;
     this.runOf(record);
@@ -807,7 +850,8 @@ class Judge {
   private hash(record: RunRecord): void {
     if (record.digest !== null) {
       const check = checkHash(record.tree, record.digest);
-      if (check === "wrong") this.error("tampered", "hash_wrong", record.place);
+      const omitted = this.view === "replay" && hasOmitted(record);
+      if (check === "wrong" && !omitted) this.error("tampered", "hash_wrong", record.place);
       if (check === "holds_by_numbers") this.warn("numeric_names", record.place);
       this.link(record, record.digest);
     } else if (!isNothing(record.recordHash)) this.error("tampered", "hash_wrong", record.place);
@@ -830,8 +874,8 @@ class Judge {
     if (nothing && !this.anyDigest) return;
     if (prev !== null && prev === this.prev) return;
     const twin = prev === null || !DIGEST.test(prev) ? undefined : this.recent.find((r) => r.prev === prev);
-    if (record.number === 0 && prev !== null && DIGEST.test(prev)) {
-      this.error("truncated", "predecessor_missing", record.place);
+    if (this.count === 0 && prev !== null && DIGEST.test(prev)) {
+      if (this.view === "whole") this.error("truncated", "predecessor_missing", record.place);
     } else if (nothing) this.error("tampered", "chain_restarted", record.place);
     else if (twin !== undefined && twin.digest === digest) this.error("tampered", "record_repeated", record.place);
     else if (twin !== undefined) {
@@ -989,6 +1033,8 @@ class Judge {
   private async end(): Promise<void> {
     this.steps.finish();
     this.skippedAtEnd();
+    if (this.view === "window") this.report.downgrade("partial", "ledger_window", "warning", null);
+    if (this.view === "replay") this.report.downgrade("partial", "ledger_replay", "warning", null);
     const sound = !isEvidence(this.report.verdict);
     const allCount = await this.judge();
     const heldByCaller = this.expectedHead();
@@ -998,13 +1044,13 @@ class Judge {
     this.protection(held + 1, allCount);
     const report = this.report;
     report.record = this.recordId();
-    report.head = sound && this.lastDigest !== null && report.record !== null
+    report.head = sound && this.view === "whole" && this.lastDigest !== null && report.record !== null
       ? `${report.record}:${this.count - 1}:${this.count}:${this.lastDigest}` : null;
-    const whole = held >= 0 || this.options.length === this.count;
+    const whole = held >= 0 || (this.view === "whole" && this.options.length === this.count);
     report.completeness = whole && !isEvidence(report.verdict) ? "head" : "unproved";
     report.trusted_until = this.trustedUntil(held, allCount);
     this.checks(sound, allCount, heldByCaller);
-    report.stats.bytes = this.b.length;
+    report.stats.bytes = this.source instanceof Uint8Array ? this.source.length : this.source.rows.reduce((sum, row) => sum + row.length, 0);
     report.stats.events = this.count;
     report.stats.checkpoints = this.hashed.filter((hashed) => hashed).length;
   }
@@ -1019,7 +1065,7 @@ class Judge {
     report.check("signatures", signed ? (bad ? "fail" : "pass") : "skipped");
     if (signed || (options.trust.pins.length > 0 && this.signedHead === null)) report.check("trust", allCount ? "pass" : "fail");
     report.check("head", this.watch === null ? "skipped" : heldByCaller >= 0 ? "pass" : "fail");
-    if (options.length !== undefined) report.check("length", options.length === this.count ? "pass" : "fail");
+    if (options.length !== undefined && this.view === "whole") report.check("length", options.length === this.count ? "pass" : "fail");
     if (this.signedHead !== null) report.check("signed_head", this.signedHeadFailed ? "fail" : "pass");
     const oddSteps = codes.some((code) => code.startsWith("step_"));
     report.check("steps", oddSteps ? "skipped" : "pass");
@@ -1058,7 +1104,7 @@ class Judge {
 
   private expectedLength(): void {
     const length = this.options.length;
-    if (length === undefined || length === this.count) return;
+    if (length === undefined || this.view !== "whole" || length === this.count) return;
     this.report.downgrade(this.count < length ? "truncated" : "open", "length_differs", "error", null);
   }
 
@@ -1082,9 +1128,9 @@ class Judge {
   }
 
   private fileHolds(head: SignedHead): boolean {
-    if (head.file === null) return true;
-    if (head.file.size > BigInt(this.b.length)) return false;
-    return hex(sha256(this.b.subarray(0, Number(head.file.size)))) === head.file.digest;
+    if (head.file === null || !(this.source instanceof Uint8Array)) return true;
+    if (head.file.size > BigInt(this.source.length)) return false;
+    return hex(sha256(this.source.subarray(0, Number(head.file.size)))) === head.file.digest;
   }
 
   /** ledger.md §5.5, step 4. */
@@ -1123,7 +1169,8 @@ class Judge {
     if (end === 0) at = -1;
     const last = at < 0 ? undefined : this.places[at];
     if (last === undefined) return null;
-    return { line: last.place.line ?? 0, byte: last.place.bytes[1], turn: last.number };
+    const byte = this.source instanceof Uint8Array ? last.place.bytes[1] : 0;
+    return { line: last.place.line ?? 0, byte, turn: last.number };
   }
 }
 

@@ -70,10 +70,10 @@ function parseNoteLine(text: string): NoteLine | null {
   return { name, id: bytes.slice(0, 4), signature: bytes.slice(4) };
 }
 
-/** A name of a key: 1 to 1024 bytes without "+" and white space. */
+/** A name of a key: 1 to 1024 bytes without "+", white space and what is below 0x20. */
 export function isKeyName(name: string): boolean {
   const length = utf8(name).length;
-  return length >= 1 && length <= MAX_KEY_NAME_BYTES && !/[+\p{White_Space}]/u.test(name);
+  return length >= 1 && length <= MAX_KEY_NAME_BYTES && !/[+\u0000-\u001f\p{White_Space}]/u.test(name);
 }
 
 /** Reads a vkey, or null. */

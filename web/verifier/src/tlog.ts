@@ -1,8 +1,8 @@
-// Checkpoints of logs, proofs of entries, policies, and what a witness answers (tlog.md). Keys of ML-DSA-44
-// are not built in.
+// Checkpoints of logs, proofs of entries, policies, and what a witness answers (tlog.md).
 
 import { base64, concat, equal, hex, parseBase64, parseHex, parseUtf8, utf8 } from "./bytes.js";
 import { isPublicKey, verify } from "./ed25519.js";
+import { ML_DSA_KEY_BYTES, verifyMlDsa } from "./ml-dsa.js";
 import { MAX_PROOF_HASHES, type TreeHead, checkConsistency, emptyRoot, leafHash, rootByInclusion } from "./merkle.js";
 import { type Note, type NoteLine, isKeyName, parseNote } from "./note.js";
 import { sha256 } from "./sha256.js";
@@ -24,6 +24,7 @@ export interface LogCheckpoint {
   readonly origin: string;
   readonly size: bigint;
   readonly root: Uint8Array;
+  readonly extensions: readonly string[];
 }
 
 /** A number below 2^63, or null. */
@@ -53,7 +54,7 @@ function parseWithAnyRoot(bytes: Uint8Array): LogCheckpoint | null {
   const root = parseBase64(rootText ?? "");
   if (size === null || root === null || root.length !== 32) return null;
   if (extensions.length > MAX_CHECKPOINT_EXTENSIONS || extensions.includes("")) return null;
-  return { note, origin, size, root };
+  return { note, origin, size, root, extensions };
 }
 
 export interface EntryProof {
@@ -127,9 +128,9 @@ export async function judgeRequest(body: Uint8Array, keys: readonly LogKey[], la
   const request = parseRequest(body);
   if (request === null) return { status: 400 };
   const { old, hashes, checkpoint } = request;
-  const ours = keys.filter((key) => key.type === LOG_TYPE && key.name === checkpoint.origin);
+  const ours = keys.filter((key) => isOfLog(key) && key.name === checkpoint.origin);
   if (ours.length === 0) return { status: 404 };
-  if (!(await isSignedBy(checkpoint.note, ours))) return { status: 403 };
+  if (!(await isSignedBy(checkpoint, ours))) return { status: 403 };
   if (old > checkpoint.size) return { status: 400 };
   const known = last ?? { size: 0n, root: emptyRoot() };
   if (old !== known.size) return { status: 409, size: known.size };
@@ -148,19 +149,19 @@ function parseRequest(body: Uint8Array): { old: bigint; hashes: Uint8Array[]; ch
 }
 
 /** One of these keys signed, and no line of one is bad. */
-async function isSignedBy(note: Note, keys: readonly LogKey[]): Promise<boolean> {
+async function isSignedBy(checkpoint: LogCheckpoint, keys: readonly LogKey[]): Promise<boolean> {
   let signed = false;
-  for (const line of note.lines) {
-    const claimed = keys.filter((key) => key.name === line.name && equal(key.id, line.id));
+  for (const line of checkpoint.note.lines) {
+    const claimed = keys.filter((key) => claims(key, line));
     if (claimed.length === 0) continue;
-    const holds = await Promise.all(claimed.map((key) => verify(key.key, utf8(note.text), line.signature)));
-    if (!holds.includes(true)) return false;
+    const times = await Promise.all(claimed.map((key) => timeOfLine(key, checkpoint, line)));
+    if (times.every((time) => time === null)) return false;
     signed = true;
   }
   return signed;
 }
 
-// --------------------------------------------------------------------------------------- policies
+// ------------------------------------------------------------------------- keys of logs and witnesses
 
 export interface LogKey {
   readonly name: string;
@@ -168,6 +169,73 @@ export interface LogKey {
   readonly id: Uint8Array;
   readonly key: Uint8Array;
 }
+
+const LOG_TYPE = 0x01;
+const WITNESS_TYPE = 0x04;
+const ML_DSA_TYPE = 0x06;
+
+function isOfLog(key: LogKey): boolean {
+  return key.type !== WITNESS_TYPE && !key.name.startsWith("threadseal/");
+}
+
+function isOfWitness(key: LogKey): boolean {
+  return key.type !== LOG_TYPE;
+}
+
+/** Reads a verifier key of a log or a witness, or null. */
+export function parseLogKey(text: string): LogKey | null {
+  const [name, idText, ...rest] = text.split("+");
+  const bytes = parseBase64(rest.join("+"));
+  const id = parseHex(idText ?? "", 4);
+  if (name === undefined || !isKeyName(name) || id === null || bytes === null || bytes.length === 0) return null;
+  const computed = sha256(utf8(name), Uint8Array.of(0x0a), bytes).subarray(0, 4);
+  const key = bytes.slice(1);
+  return equal(computed, id) && isKeyOfType(bytes[0]!, key) ? { name, type: bytes[0]!, id, key } : null;
+}
+
+function isKeyOfType(type: number, key: Uint8Array): boolean {
+  if (type === ML_DSA_TYPE) return key.length === ML_DSA_KEY_BYTES;
+  return (type === LOG_TYPE || type === WITNESS_TYPE) && key.length === 32 && isPublicKey(key);
+}
+
+function claims(key: LogKey, line: NoteLine): boolean {
+  return key.name === line.name && equal(key.id, line.id);
+}
+
+/** The time of a line of this key, 0 where it names none; null where it is a bad line. */
+async function timeOfLine(key: LogKey, checkpoint: LogCheckpoint, line: NoteLine): Promise<bigint | null> {
+  const { text } = checkpoint.note;
+  if (key.type === LOG_TYPE) return (await verify(key.key, utf8(text), line.signature)) ? 0n : null;
+  if (line.signature.length < 8) return null;
+  const time = BigInt(`0x${hex(line.signature.subarray(0, 8))}`);
+  const signature = line.signature.subarray(8);
+  if (time > MAX_I63) return null;
+  if (key.type === WITNESS_TYPE) {
+    const message = utf8(`cosignature/v1\ntime ${time}\n${text}`);
+    return time > 0n && (await verify(key.key, message, signature)) ? time : null;
+  }
+  const message = subtreeMessage(key.name, time, checkpoint);
+  return message !== null && verifyMlDsa(key.key, message, signature) ? time : null;
+}
+
+/** What a key of ML-DSA-44 signs; null where that would not cover all of the checkpoint. */
+function subtreeMessage(name: string, time: bigint, checkpoint: LogCheckpoint): Uint8Array | null {
+  const short = (text: string): Uint8Array | null => {
+    const bytes = utf8(text);
+    return bytes.length > 255 ? null : concat(Uint8Array.of(bytes.length), bytes);
+  };
+  const [signer, origin] = [short(name), short(checkpoint.origin)];
+  if (signer === null || origin === null || checkpoint.extensions.length > 0) return null;
+  return concat(utf8("subtree/v1\n\0"), signer, u64(time), origin, u64(0n), u64(checkpoint.size), checkpoint.root);
+}
+
+function u64(value: bigint): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, value);
+  return bytes;
+}
+
+// --------------------------------------------------------------------------------------- policies
 
 interface Group {
   readonly members: readonly string[];
@@ -182,11 +250,7 @@ export interface Policy {
   readonly quorum: string;
 }
 
-const LOG_TYPE = 0x01;
-const WITNESS_TYPE = 0x04;
-const ML_DSA_TYPE = 0x06;
-
-/** Reads a policy, or null where it is refused or names a key of a type that is not built in. */
+/** Reads a policy, or null where it is refused. */
 export function parsePolicy(bytes: Uint8Array): Policy | null {
   const text = bytes.length > MAX_POLICY_BYTES ? "" : bytesAsText(bytes);
   if (!text.endsWith("\n") || /[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) return null;
@@ -202,12 +266,12 @@ export function parsePolicy(bytes: Uint8Array): Policy | null {
     const [first, second] = items;
     if (first === undefined) return null;
     if (word === "log" && items.length <= 2) {
-      const key = parseTypedVkey(first, LOG_TYPE);
-      if (key === null || key.name.startsWith("threadseal/")) return null;
+      const key = keyOf(first);
+      if (key === null || !isOfLog(key)) return null;
       logs.push(key);
     } else if (word === "witness" && second !== undefined && items.length <= 3) {
-      const key = parseTypedVkey(second, WITNESS_TYPE);
-      if (key === null || first === "none" || isDefined(first)) return null;
+      const key = keyOf(second);
+      if (key === null || !isOfWitness(key) || first === "none" || isDefined(first)) return null;
       witnesses.set(first, key);
     } else if (word === "group" && second !== undefined && items.length >= 3) {
       const members = items.slice(2);
@@ -236,27 +300,10 @@ function bytesAsText(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 }
 
-/** Whether a line names a key of ML-DSA-44, so that the policy cannot be judged here. */
-export function namesMlDsa(bytes: Uint8Array): boolean {
-  return bytesAsText(bytes)
-    .split(/[ \t\n]+/)
-    .some((item) => parseBase64(item.split("+").slice(2).join("+"))?.[0] === ML_DSA_TYPE);
-}
-
-/** Reads a verifier key of a log or a witness, or null. */
-export function parseLogKey(text: string): LogKey | null {
-  return parseTypedVkey(bytesAsText(utf8(text)), LOG_TYPE) ?? parseTypedVkey(bytesAsText(utf8(text)), WITNESS_TYPE);
-}
-
-function parseTypedVkey(item: string, type: number): LogKey | null {
-  const [name, idText, ...rest] = (parseUtf8(Uint8Array.from(item, (c) => c.charCodeAt(0))) ?? "").split("+");
-  const bytes = parseBase64(rest.join("+"));
-  const id = parseHex(idText ?? "", 4);
-  if (name === undefined || !isKeyName(name) || id === null || bytes === null || bytes.length !== 33 || bytes[0] !== type) {
-    return null;
-  }
-  const computed = sha256(utf8(name), Uint8Array.of(0x0a), bytes).subarray(0, 4);
-  return equal(computed, id) && isPublicKey(bytes.subarray(1)) ? { name, type, id, key: bytes.slice(1) } : null;
+/** The verifier key in an item of a line; its name is UTF-8. */
+function keyOf(item: string): LogKey | null {
+  const text = parseUtf8(Uint8Array.from(item, (c) => c.charCodeAt(0)));
+  return text === null ? null : parseLogKey(text);
 }
 
 export type PolicyAnswer =
@@ -265,21 +312,19 @@ export type PolicyAnswer =
 
 /** "Judging a note". */
 export async function judgeByPolicy(checkpoint: LogCheckpoint, policy: Policy): Promise<PolicyAnswer> {
-  const text = checkpoint.note.text;
   let logSigned = false;
   const cosigned = new Map<string, bigint>();
   for (const line of checkpoint.note.lines) {
-    const isOf = (key: LogKey): boolean => key.name === line.name && equal(key.id, line.id);
-    const logs = policy.logs.filter(isOf);
-    const witnesses = [...policy.witnesses].filter(([, key]) => isOf(key));
+    const logs = policy.logs.filter((key) => claims(key, line));
+    const witnesses = [...policy.witnesses].filter(([, key]) => claims(key, line));
     let good = logs.length + witnesses.length === 0;
     for (const key of logs) {
-      if (!(await verify(key.key, utf8(text), line.signature))) continue;
+      if ((await timeOfLine(key, checkpoint, line)) === null) continue;
       good = true;
       if (key.name === checkpoint.origin) logSigned = true;
     }
     for (const [name, key] of witnesses) {
-      const time = await timeOfCosignature(key.key, text, line);
+      const time = await timeOfLine(key, checkpoint, line);
       if (time === null) continue;
       good = true;
       if (time > (cosigned.get(name) ?? 0n)) cosigned.set(name, time);
@@ -297,14 +342,6 @@ function metAt(policy: Policy, quorum: string, cosigned: ReadonlyMap<string, big
   const times = [...cosigned.values()].sort((a, b) => (a < b ? 1 : -1));
   const from = (time: bigint): Set<string> => new Set([...cosigned].filter(([, at]) => at >= time).map(([name]) => name));
   return times.find((time) => isMet(policy, quorum, from(time))) ?? null;
-}
-
-async function timeOfCosignature(key: Uint8Array, text: string, line: NoteLine): Promise<bigint | null> {
-  if (line.signature.length !== 72) return null;
-  const time = BigInt(`0x${hex(line.signature.subarray(0, 8))}`);
-  if (time < 1n || time > MAX_I63) return null;
-  const message = concat(utf8(`cosignature/v1\ntime ${time}\n`), utf8(text));
-  return (await verify(key, message, line.signature.subarray(8))) ? time : null;
 }
 
 function isMet(policy: Policy, name: string, cosigned: ReadonlySet<string>): boolean {

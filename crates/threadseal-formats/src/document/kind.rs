@@ -145,7 +145,9 @@ impl DocumentKind {
             return Some(kind);
         }
         let first = text.strip_prefix("#!/").map_or(text, |rest| {
-            rest.split_once(['\n', '\r']).map_or("", |(_, rest)| rest)
+            let (line, rest) = rest.split_once(['\n', '\r']).unwrap_or((rest, ""));
+            let crlf = text.as_bytes().get("#!/".len() + line.len()) == Some(&b'\r');
+            rest.strip_prefix('\n').filter(|_| crlf).unwrap_or(rest)
         });
         let header = |comment: Comment| {
             first

@@ -272,15 +272,19 @@ fn claimed_in_header(text: &str) -> Option<DocumentKind> {
     at.map(Comment::usual_kind)
 }
 
-/// By a member of an object that does not begin the file.
+/// By a member of an object that does not begin the file. Only the blanks of JSON are blanks here.
 fn claims_as_member(text: &str) -> bool {
     let name = format!("\"{MEMBER}\"");
     let value = format!("\"{PREFIX}");
     text.match_indices(&name).any(|(at, _)| {
-        let rest = text[at + name.len()..].trim_start();
-        let rest = rest.strip_prefix(':').map(str::trim_start);
+        let rest = trim_blanks(&text[at + name.len()..]);
+        let rest = rest.strip_prefix(':').map(trim_blanks);
         rest.is_some_and(|rest| rest.starts_with(&value))
     })
+}
+
+fn trim_blanks(text: &str) -> &str {
+    text.trim_start_matches([' ', '\t', '\n', '\r'])
 }
 
 /// The native seals of a text file.

@@ -22,6 +22,8 @@ use threadseal_core::limits::MAX_BUNDLE_RUNS;
 use threadseal_core::time::Timestamp;
 
 const VERSION: u64 = 1;
+/// The largest cursor: every reader of JSON holds it.
+const MAX_INDEX: u64 = (1 << 53) - 1;
 /// A bundle names its version, its time and its run within this many bytes.
 const TELLING_BYTES: usize = 512;
 
@@ -34,7 +36,7 @@ pub struct BundledLedger {
     pub total: u64,
     /// The number of the first record here, from 0.
     pub first: u64,
-    /// The records, as lines without LF.
+    /// The records, as lines without LF. Numbers are spelled as in the bundle.
     pub lines: Vec<Vec<u8>>,
     /// How much of the ledger this is.
     pub view: View,
@@ -86,6 +88,8 @@ impl Bundle {
         let root = RunId::parse(root.ok_or_else(|| wrong("root_run_id"))?)?;
         let is_replay = bundle.get("detail").and_then(Value::as_str) == Some("replay");
         let ledgers = bundle.get("ledgers").and_then(Value::as_object);
+        // Without a ledger nothing would be judged.
+        let ledgers = ledgers.filter(|ledgers| !ledgers.is_empty());
         let ledgers = ledgers.ok_or_else(|| wrong("ledgers"))?;
         if ledgers.len() > MAX_BUNDLE_RUNS {
             let text = format!("a bundle has at most {MAX_BUNDLE_RUNS} runs");
@@ -113,9 +117,9 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
         ))
     };
     let number = |of: &Value, name: &str| {
-        of.get(name)
-            .and_then(Value::as_u64)
-            .ok_or_else(|| wrong(name))
+        let number = of.get(name).and_then(Value::as_u64);
+        let number = number.filter(|number| *number <= MAX_INDEX);
+        number.ok_or_else(|| wrong(name))
     };
     let items = ledger
         .get("items")
@@ -136,8 +140,9 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
             .get("record")
             .filter(|record| record.as_object().is_some());
         let record = record.ok_or_else(|| wrong("record"))?;
-        // A lone surrogate can only be escaped.
-        lines.push(python::ledger_line(record).unwrap_or_else(|_| python::rye(record)));
+        let mut line = Vec::new();
+        write_as_spelled(&mut line, record);
+        lines.push(line);
     }
     if !lines.is_empty() && first + lines.len() as u64 > total {
         return Err(wrong("total"));
@@ -154,6 +159,38 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
             (false, false) => View::Window,
         },
     })
+}
+
+/// As `ledger-line`, but a number as it is spelled: its digits may be more than a hash covers. A lone
+/// surrogate can only be escaped.
+fn write_as_spelled(out: &mut Vec<u8>, value: &Value) {
+    let plain = |value: &Value| python::ledger_line(value).unwrap_or_else(|_| python::rye(value));
+    match value {
+        Value::Number(number) => out.extend_from_slice(number.literal().as_bytes()),
+        Value::Array(elements) => {
+            out.push(b'[');
+            for (place, element) in elements.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_as_spelled(out, element);
+            }
+            out.push(b']');
+        }
+        Value::Object(members) => {
+            out.push(b'{');
+            for (place, (name, value)) in members.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(&plain(&Value::String(name.clone())));
+                out.push(b':');
+                write_as_spelled(out, value);
+            }
+            out.push(b'}');
+        }
+        other => out.extend_from_slice(&plain(other)),
+    }
 }
 
 /// The source of the records for a bundle that is written.

@@ -46,6 +46,8 @@ pub struct ChainOptions {
     pub run: Option<RunId>,
     /// How much of it is here.
     pub view: View,
+    /// The number of the first record that is here.
+    pub first: u64,
     /// Must every record be signed, whatever the ledger declares? True where the caller pinned one
     /// key.
     pub all_signed: bool,
@@ -157,8 +159,11 @@ pub(super) fn put(finding: Finding, place: &Place) -> Finding {
 }
 
 impl Verifier {
-    /// A verifier before the first line.
-    pub fn new(options: ChainOptions) -> Self {
+    /// A verifier before the first line. Heads are compared with whole ledgers only.
+    pub fn new(mut options: ChainOptions) -> Self {
+        if options.view != View::Whole {
+            options.expect.clear();
+        }
         Self {
             seen: Seen {
                 records: 0,
@@ -203,7 +208,7 @@ impl Verifier {
     pub fn take(&mut self, read: &LineRead, text: &[u8], place: Place) {
         self.seen.compat.follow(text, &place, read.raises.as_ref());
         let mut skipped = read.skipped;
-        let index = self.seen.records;
+        let index = self.number();
         match &read.found {
             Found::Nothing => {}
             Found::One(facts) => self.record(facts, text, place),
@@ -233,6 +238,11 @@ impl Verifier {
         } else {
             self.skip(skipped, place);
         }
+    }
+
+    /// The number of the next record, from 0.
+    fn number(&self) -> u64 {
+        self.options.first.saturating_add(self.seen.records)
     }
 
     /// The keys that the records so far name.
@@ -275,7 +285,7 @@ impl Verifier {
 
     fn record(&mut self, facts: &Facts, text: &[u8], place: Place) {
         let mark = Mark {
-            index: self.seen.records,
+            index: self.number(),
             place,
         };
         for (finding, _) in std::mem::take(&mut self.seen.trailing) {
@@ -423,7 +433,7 @@ impl Verifier {
         if (begins && first) || (named.is_some() && named == self.prev) {
             return;
         }
-        if first && mark.index == 0 && named.is_some() {
+        if first && seen.records == 0 && named.is_some() {
             seen.predecessor_missing = true;
             if self.options.view == View::Whole {
                 let text = "the first record names a record before it, which is not here";

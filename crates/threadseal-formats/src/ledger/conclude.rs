@@ -149,7 +149,8 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     let known = heads::check(&mut report, &options.expect, met, &end_of(&seen));
     let sealed = check_signed_head(&mut report, &seen, judging);
     let held = known || sealed;
-    let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
+    let length = judging.length.filter(|_| options.view == View::Whole);
+    let counted = heads::check_length(&mut report, &end_of(&seen), length);
     check_steps(&mut report, &seen);
     let reached = reached(&seen, known, sealed);
     check_protection(&mut report, &seen, reached, vouched, judging.trust);
@@ -160,6 +161,7 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     claims(&mut report, &seen, is_signed || reached == seen.records);
     report.trusted_until = trusted_until(&seen, vouched, held);
     let tip = seen.tip.filter(|tip| sound && tip.count == seen.records);
+    let tip = tip.filter(|_| options.view == View::Whole);
     report.head = tip.as_ref().map(ChainTip::head);
     report.root = report.head.map(|_| seen.signatures);
     report.dates.sealed = seen

@@ -12,14 +12,62 @@ fn judged(ledger: &BundledLedger) -> Outcome {
     let options = ChainOptions {
         run: Some(ledger.run.clone()),
         view: ledger.view,
+        first: ledger.first,
         ..ChainOptions::default()
     };
+    judged_by(ledger, options)
+}
+
+fn judged_by(ledger: &BundledLedger, options: ChainOptions) -> Outcome {
     let (mut verifier, mut reader) = (Verifier::new(options), LineReader::new());
-    for (number, line) in (ledger.first + 1..).zip(&ledger.lines) {
+    for (number, line) in (1..).zip(&ledger.lines) {
         let place = Place::row(number, line.len() as u64);
         verifier.take(&reader.read_row(line), line, place);
     }
     conclude(verifier, 0, &Judging::new(&Trust::default(), now()))
+}
+
+/// A bundle of the testkit.
+fn of_testkit(name: &str) -> Bundle {
+    let path = format!("testkit/rules/bundle/{name}.json");
+    let text = fs::read(threadseal_testkit::in_repository(&path)).unwrap();
+    Bundle::parse(&text).unwrap()
+}
+
+// T-LED-38
+#[test]
+fn digits_that_no_hash_covers_are_named_in_a_bundle() {
+    let whole = of_testkit("number-with-zeros-behind");
+    assert_eq!(
+        judged(&whole.ledgers[0]).report.verdict,
+        Verdict::Consistent
+    );
+    let more = of_testkit("number-with-digits-that-no-hash-covers");
+    let report = judged(&more.ledgers[0]).report;
+    assert_eq!(report.verdict, Verdict::Partial);
+    assert!(codes(&report).contains(&"number_inexact"));
+}
+
+// T-LED-39
+#[test]
+fn a_known_head_accuses_no_window() {
+    let bundle = of_testkit("window-at-the-end");
+    let ledger = &bundle.ledgers[0];
+    let record = ledger.run.record_id();
+    for seq in 0..6 {
+        let head = format!("{record}:{seq}:{}:{}", seq + 1, Digest::of(b"another"));
+        let expected = Expectation::given(ExpectedHead::parse(&head).unwrap(), true);
+        let options = ChainOptions {
+            run: Some(ledger.run.clone()),
+            view: ledger.view,
+            first: ledger.first,
+            expect: vec![expected],
+            ..ChainOptions::default()
+        };
+        let outcome = judged_by(ledger, options);
+        assert_eq!(outcome.report.verdict, Verdict::Partial, "{seq}");
+        assert!(outcome.report.head.is_none() && outcome.tip.is_none());
+    }
 }
 
 // T-LED-28
@@ -119,12 +167,14 @@ fn what_is_no_bundle_is_refused_by_name() {
         "{}",
         r#"{"version":2,"root_run_id":"r","ledgers":{}}"#,
         r#"{"version":1,"root_run_id":"","ledgers":{}}"#,
+        r#"{"version":1,"root_run_id":"r","ledgers":{}}"#,
         r#"{"version":1,"root_run_id":"r","ledgers":{"r":{}}}"#,
         r#"{"version":1,"root_run_id":"r","ledgers":{"r":{"total":1,"cursor_start":1,"items":[{"cursor":2,"record":{}}]}}}"#,
         r#"{"version":1,"root_run_id":"r","ledgers":{"r":{"total":1,"cursor_start":1,"items":[{"cursor":1,"record":1}]}}}"#,
     ] {
         assert!(Bundle::parse(text.as_bytes()).is_err(), "{text}");
     }
-    let twice = r#"{"version":1,"root_run_id":"r","ledgers":{},"ledgers":{}}"#;
+    let ledgers = r#""ledgers":{"r":{"total":0,"cursor_start":1,"items":[]}}"#;
+    let twice = format!(r#"{{"version":1,"root_run_id":"r",{ledgers},{ledgers}}}"#);
     assert!(Bundle::parse(twice.as_bytes()).unwrap().repeated.is_some());
 }

@@ -36,7 +36,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
 use threadseal_core::record::{Head, RecordId, RecordKind};
 use threadseal_core::report::{
-    CheckResult, Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
+    CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile, Report, Verdict,
 };
 use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HEAD_ORIGIN, HeadAtHand, Judging, Outcome,
@@ -531,8 +531,18 @@ fn bundle(context: &Context, file: &RegularFile) -> Result<Vec<Report>, VerifyEr
             let finding = Finding::error(FindingCode::NameRepeated, text);
             let at = offset as u64;
             report.downgrade(Verdict::Tampered, finding.at_bytes(at, at));
+            (report.head, report.trusted_until) = (None, None);
+            report.completeness = Completeness::Unproved;
         }
         finish::finish(context, &mut report, file.path());
+        reports.push(report);
+    }
+    if let (true, Some(run)) = (reports.is_empty(), &context.request.ledger.run) {
+        let mut report = begin(context, file);
+        report.path = format!("{}#{run}", shown(file.path()));
+        let text = "the bundle has no ledger of this run";
+        let finding = Finding::error(FindingCode::LedgerMissing, text);
+        report.downgrade(Verdict::Missing, finding);
         reports.push(report);
     }
     Ok(reports)
@@ -546,6 +556,7 @@ pub(super) fn bundled(context: &Context, ledger: &BundledLedger) -> Result<Outco
     let options = ChainOptions {
         run: Some(ledger.run.clone()),
         view: ledger.view,
+        first: ledger.first,
         ..ChainOptions::default()
     };
     let known = match ledger.view {
@@ -565,10 +576,16 @@ pub(super) fn bundled(context: &Context, ledger: &BundledLedger) -> Result<Outco
     )
 }
 
-fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
+/// A report of a bundle as a whole.
+fn begin(context: &Context, file: &RegularFile) -> Report {
     let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
     report.trust = Some(context.request.trust.digest());
     report.stats.bytes = file.size();
+    report
+}
+
+fn malformed(context: &Context, file: &RegularFile, error: &Error) -> Report {
+    let mut report = begin(context, file);
     let finding = Finding::error(FindingCode::BundleMalformed, error.to_string());
     report.downgrade(Verdict::Malformed, finding);
     report

@@ -1,16 +1,21 @@
 //! Questions about records: each is answered by a report.
 
-use super::Question;
+use super::{OfRun, Question, judged};
 use crate::Fallible;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::ThreadId;
-use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
+use threadseal_core::report::{
+    Completeness, Finding, FindingCode, Format, Profile, Report, Verdict,
+};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{self, DocumentKind, ItemType, ProfileChoice};
-use threadseal_formats::ledger::{self, FileDigest, HeadAtHand, RunId, SignedHead};
+use threadseal_formats::ledger::{
+    self, Bundle, BundledLedger, ChainOptions, FileDigest, HeadAtHand, Judging, KnownKeys,
+    LineReader, Place, RunId, SignedHead,
+};
 use threadseal_formats::scroll;
 use threadseal_formats::transcript::bodies::{Bodies, BodiesReader};
 use threadseal_formats::transcript::log::LogReader;
@@ -159,7 +164,7 @@ impl Question {
         let stated = signed.filter(|signed| signed.holds);
         let stated = stated.map(|signed| &signed.statement);
         let signatures = stated.and_then(|stated| Some((stated.head()?, stated.signatures?)));
-        let mut options = ledger::ChainOptions {
+        let mut options = ChainOptions {
             expect: self.expect()?,
             run: self.run()?,
             all_signed: !trust.pinned.is_empty() && signed.is_none(),
@@ -167,7 +172,7 @@ impl Question {
             signatures: signatures.into_iter().collect(),
             ..Default::default()
         };
-        let judging = ledger::Judging {
+        let judging = Judging {
             length: self.length,
             signed_head: signed.map(|head| HeadAtHand {
                 head,
@@ -176,7 +181,7 @@ impl Question {
                     .file
                     .map(|file| beginning(&bytes, file.bytes)),
             }),
-            ..ledger::Judging::new(trust, now)
+            ..Judging::new(trust, now)
         };
         let mut outcome = ledger::judge(&bytes, options.clone(), &judging);
         if !outcome.later_beginnings.is_empty() {
@@ -192,6 +197,76 @@ impl Question {
         Ok(report)
     }
 
+    /// Each ledger of a bundle, or that of the run that is asked for.
+    pub(super) fn bundle(&self) -> Fallible<Vec<OfRun>> {
+        let trust = self.trust()?;
+        let now = Timestamp::from_micros(self.now * 1_000_000)?;
+        let asked = self.thread.as_deref().map(RunId::parse).transpose()?;
+        let alone = |run: Option<&RunId>, verdict: Verdict, code: FindingCode| {
+            let mut report = Report::begin(Format::Ledger, Profile::AbstractRuntime);
+            report.downgrade(verdict, Finding::error(code, "of the bundle as a whole"));
+            of_run(run, &report)
+        };
+        let Ok(bundle) = Bundle::parse(&self.required("bundle")?) else {
+            let malformed = alone(None, Verdict::Malformed, FindingCode::BundleMalformed)?;
+            return Ok(vec![malformed]);
+        };
+        let mut reports = Vec::new();
+        for ledger in &bundle.ledgers {
+            if asked.as_ref().is_some_and(|run| *run != ledger.run) {
+                continue;
+            }
+            let mut report = self.bundled(ledger, &trust, now)?;
+            if bundle.repeated.is_some() {
+                let finding = Finding::error(FindingCode::NameRepeated, "a name occurs twice");
+                report.downgrade(Verdict::Tampered, finding);
+                (report.head, report.trusted_until) = (None, None);
+                report.completeness = Completeness::Unproved;
+            }
+            reports.push(of_run(Some(&ledger.run), &report)?);
+        }
+        if let (true, Some(run)) = (reports.is_empty(), &asked) {
+            reports.push(alone(
+                Some(run),
+                Verdict::Missing,
+                FindingCode::LedgerMissing,
+            )?);
+        }
+        Ok(reports)
+    }
+
+    fn bundled(&self, ledger: &BundledLedger, trust: &Trust, now: Timestamp) -> Fallible<Report> {
+        let mut options = ChainOptions {
+            expect: self.expect()?,
+            run: Some(ledger.run.clone()),
+            view: ledger.view,
+            first: ledger.first,
+            all_signed: !trust.pinned.is_empty(),
+            ..ChainOptions::default()
+        };
+        let judging = Judging {
+            length: self.length,
+            ..Judging::new(trust, now)
+        };
+        let judge = |options: ChainOptions| {
+            let mut verifier = ledger::Verifier::new(options);
+            let mut reader = LineReader::knowing(&KnownKeys::of_trust(judging.trust));
+            let mut bytes = 0;
+            for (number, line) in (1..).zip(&ledger.lines) {
+                bytes += line.len() as u64;
+                let place = Place::row(number, line.len() as u64);
+                verifier.take(&reader.read_row(line), line, place);
+            }
+            ledger::conclude(verifier, bytes, &judging)
+        };
+        let mut outcome = judge(options.clone());
+        if !outcome.later_beginnings.is_empty() {
+            options.later_beginnings = std::mem::take(&mut outcome.later_beginnings);
+            outcome = judge(options);
+        }
+        Ok(outcome.report)
+    }
+
     /// The run that was asked for, else the one that the file's name names.
     fn run(&self) -> Fallible<Option<RunId>> {
         if let Some(run) = &self.thread {
@@ -202,6 +277,13 @@ impl Question {
         let run = run.and_then(|rest| rest.strip_suffix(".jsonl"));
         Ok(run.and_then(|run| RunId::parse(run).ok()))
     }
+}
+
+fn of_run(run: Option<&RunId>, report: &Report) -> Fallible<OfRun> {
+    Ok(OfRun {
+        run: run.map(|run| run.as_str().to_owned()),
+        judged: judged(report)?,
+    })
 }
 
 /// The first bytes of a file, or all where it has fewer.

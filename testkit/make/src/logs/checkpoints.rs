@@ -12,21 +12,22 @@ pub(super) fn add(add: &mut Adder) {
     lines(add);
     texts(add);
     policies(add);
+    names(add);
 }
 
-fn part() -> LogPart {
+pub(super) fn part() -> LogPart {
     LogPart::of("four")
 }
 
-fn note(part: &LogPart) -> String {
+pub(super) fn note(part: &LogPart) -> String {
     format!("{}\n{}", part.checkpoint, part.signatures.concat())
 }
 
-fn log_line() -> String {
+pub(super) fn log_line() -> String {
     format!("log {}\n", vkey(LOG, 1, &log_key()))
 }
 
-fn witness_line(number: u8) -> String {
+pub(super) fn witness_line(number: u8) -> String {
     let vkey = vkey(&witness_name(number), 4, &witness(number));
     format!("witness w{number} {vkey}\n")
 }
@@ -41,7 +42,7 @@ fn two_of_three() -> String {
     policy("group g 2 w1 w2 w3\nquorum g\n")
 }
 
-fn at(time: u64) -> Short {
+pub(super) fn at(time: u64) -> Short {
     Short {
         at: Some(time.to_string()),
         ..answer("witnessed")
@@ -49,10 +50,17 @@ fn at(time: u64) -> Short {
 }
 
 impl Adder {
-    fn checkpoint(&mut self, name: &str, rule: &str, note: &str, policy: &str, short: Short) {
+    pub(super) fn checkpoint(
+        &mut self,
+        name: &str,
+        rule: &str,
+        note: &str,
+        policy: &(impl AsRef<[u8]> + ?Sized),
+        short: Short,
+    ) {
         let files: [super::File<'_>; 2] = [
             ("note", ".note", note.as_bytes()),
-            ("policy", ".policy", policy.as_bytes()),
+            ("policy", ".policy", policy.as_ref()),
         ];
         let name = format!("checkpoint-{name}");
         self.add(
@@ -386,6 +394,110 @@ fn policies(add: &mut Adder) {
             &good,
             &policy,
             time.clone(),
+        );
+    }
+}
+
+/// The names of witnesses and groups, addresses and comments are bytes.
+fn names(add: &mut Adder) {
+    let rule = "\"Policies\": names and addresses are bytes, keys are UTF-8";
+    let good = note(&part().witnessed(&[1, 2]));
+    let key = |number: u8| vkey(&witness_name(number), 4, &witness(number)).into_bytes();
+    let two_named = |one: &[u8], two: &[u8], group: &[u8]| -> Vec<u8> {
+        let (first, second) = (key(1), key(2));
+        let lines: [&[&[u8]]; 4] = [
+            &[b"witness", one, &first],
+            &[b"witness", two, &second],
+            &[b"group", group, b"all", one, two],
+            &[b"quorum", group],
+        ];
+        let lines = lines.map(|items| [items.join(&b' '), b"\n".to_vec()].concat());
+        [log_line().into_bytes(), lines.concat()].concat()
+    };
+    let time = at(1_771_356_500);
+    for (name, one, two, group) in [
+        ("no-utf-8", &b"w\xff"[..], &b"w\xfe"[..], &b"\xc3"[..]),
+        (
+            "an-accent-in-two-ways",
+            "\u{e9}".as_bytes(),
+            "e\u{301}".as_bytes(),
+            b"g",
+        ),
+        ("both-cases", b"w", b"W", b"g"),
+        ("the-words-of-groups", b"all", b"any", b"2"),
+        ("the-words-of-lines", b"log", b"witness", b"quorum"),
+        ("a-number-sign", b"#w", b"w#", b"##"),
+        (
+            "blanks-of-unicode",
+            "\u{a0}".as_bytes(),
+            "\u{3000}".as_bytes(),
+            "\u{85}".as_bytes(),
+        ),
+        ("bytes-from-0x80", b"\x80", b"\x9f", b"\xa0"),
+        (
+            "a-byte-order-mark",
+            "\u{feff}w".as_bytes(),
+            b"w",
+            "\u{feff}".as_bytes(),
+        ),
+    ] {
+        let policy = two_named(one, two, group);
+        add.checkpoint(
+            &format!("policy-with-names-of-{name}"),
+            rule,
+            &good,
+            &policy,
+            time.clone(),
+        );
+    }
+    let refused = answer("policy_refused");
+    for (name, one, two) in [
+        ("the-same-bytes", &b"w\xff"[..], &b"w\xff"[..]),
+        ("0x7f", b"w\x7f", b"w"),
+        ("0x0b", b"w\x0bw", b"w"),
+        ("0x00", b"\0", b"w"),
+        ("none", b"none", b"w"),
+    ] {
+        let policy = two_named(one, two, b"g");
+        add.checkpoint(
+            &format!("policy-with-names-of-{name}"),
+            rule,
+            &good,
+            &policy,
+            refused.clone(),
+        );
+    }
+    let mut address = log_line().trim_end().as_bytes().to_vec();
+    address.extend_from_slice(b" \xff\xfe\n# \xff\nquorum none\n");
+    add.checkpoint(
+        "policy-with-an-address-of-no-utf-8",
+        rule,
+        &good,
+        &address,
+        answer("log_alone"),
+    );
+    let mut unread = log_line().into_bytes();
+    unread.extend_from_slice(b"log \xff");
+    unread.extend_from_slice(&key(3));
+    unread.extend_from_slice(b"\nquorum none\n");
+    add.checkpoint(
+        "policy-with-a-key-of-no-utf-8",
+        rule,
+        &good,
+        &unread,
+        refused.clone(),
+    );
+    for (name, before) in [
+        ("a-byte-order-mark", "\u{feff}"),
+        ("a-no-break-space", "\u{a0}"),
+    ] {
+        let policy = format!("{before}{}", policy("quorum none\n"));
+        add.checkpoint(
+            &format!("policy-behind-{name}"),
+            rule,
+            &good,
+            &policy,
+            refused.clone(),
         );
     }
 }

@@ -35,6 +35,9 @@ next-key-in-a-record-of-the-authority | b1 s1>3 s3 c f3  | 1   | - | verified | 
 next-key-the-authority-gave-itself-up | b1 s1>3 s1       | 1   | - | forged   | key_not_allowed | 2
 next-key-back-to-the-authority        | b1 s1>3 s3>1     | 1   | - | forged   | next_key_bad    | 2
 next-key-at-seal-0-is-current         | b3 s4            | 1   | - | forged   | key_not_allowed | 1
+next-key-example                 | b3 t s3>4 t s4 e c f4 l f1 | 1 | - | verified | -               | all
+next-key-example-line-8-by-key-1 | b3 t s3>4 t s3             | 1 | - | forged   | key_not_allowed | 2
+next-key-example-line-13-by-key-2 | b3 t s3>4 t s4 e c f4 l f4 | 1 | - | forged  | key_not_allowed | 4
 ";
 
 const ANNOUNCED: &str = "

@@ -1,6 +1,7 @@
 // The kinds of questions about scrolls, documents, ledgers and Rye's transcripts.
 
 import { type Item, type Profile, kindOf, verifyBeside, verifyDocument } from "../document.js";
+import { type BundledReport, verifyBundle } from "../bundle.js";
 import { parseHead } from "../heads.js";
 import { verifyLedger } from "../ledger.js";
 import type { Report } from "../report.js";
@@ -73,6 +74,15 @@ async function ledger(question: Question): Promise<Report> {
     ...(run === null ? {} : { run }),
     ...(question.length === null ? {} : { length: question.length }),
     ...(head === undefined ? {} : { signedHead: head }),
+  });
+}
+
+/** A bundle has a report for each of its ledgers. */
+export async function bundle(question: Question): Promise<BundledReport[]> {
+  return verifyBundle(fileOf(question, "bundle"), {
+    ...common(question),
+    ...(question.thread === null ? {} : { run: question.thread }),
+    ...(question.length === null ? {} : { length: question.length }),
   });
 }
 

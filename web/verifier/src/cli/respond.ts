@@ -6,7 +6,9 @@ import { isPublicKey } from "../ed25519.js";
 import { type Report } from "../report.js";
 import { type TrustEntry, USAGES, type Usage } from "../trust.js";
 import { type Question, Unsupported } from "./question.js";
+import type { BundledReport } from "../bundle.js";
 import { KINDS, STREAMED } from "./kinds.js";
+import { bundle } from "./kinds-formats.js";
 import { SHORT_KINDS } from "./kinds-tlog.js";
 
 const READ_BYTES = 1 << 20;
@@ -22,6 +24,7 @@ export async function answer(line: string): Promise<string> {
     const kind = asText(asked["kind"]) ?? "";
     const short = SHORT_KINDS[kind];
     if (short !== undefined) return JSON.stringify({ id, ...(await short(await questionOf(kind, asked))) });
+    if (kind === "bundle") return answerOfBundle(id, await bundle(await questionOf(kind, asked)));
     const run = KINDS[kind];
     if (run === undefined) throw new Unsupported(`the kind ${JSON.stringify(kind)}`);
     return answerOf(id, await run(await questionOf(kind, asked)));
@@ -32,11 +35,20 @@ export async function answer(line: string): Promise<string> {
 }
 
 function answerOf(id: unknown, report: Report): string {
+  return `${JSON.stringify({ id }).slice(0, -1)},${membersOf(report)}}`;
+}
+
+function answerOfBundle(id: unknown, reports: readonly BundledReport[]): string {
+  const each = reports.map(({ run, report }) => `{"run":${JSON.stringify(run)},${membersOf(report)}}`);
+  return `${JSON.stringify({ id }).slice(0, -1)},"reports":[${each.join(",")}]}`;
+}
+
+/** The members of an answer, with every digit of `turn`. */
+function membersOf(report: Report): string {
   const until = report.trusted_until;
   const turn = until === null || until.turn === null ? "null" : until.turn.toString();
   const place = until === null ? "null" : `{"line":${until.line},"byte":${until.byte},"turn":${turn}}`;
-  const start = JSON.stringify({ id, verdict: report.verdict, codes: report.codes() });
-  return `${start.slice(0, -1)},"trusted_until":${place}}`;
+  return `"verdict":"${report.verdict}","codes":${JSON.stringify(report.codes())},"trusted_until":${place}`;
 }
 
 async function questionOf(kind: string, asked: Readonly<Record<string, unknown>>): Promise<Question> {
