@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::keyring::{Keyring, OwnKey};
 use crate::trust_file;
-use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::key::PublicKey;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
@@ -110,9 +110,11 @@ fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure>
                     .iter()
                     .any(|key| key.public == *public && key.name == kept_name(name, public)),
             };
-            is_ours && *event.1.change() == KeyChange::Rotate(next.public)
+            is_ours
+                && event.1.usage() == next.usage
+                && *event.1.change() == KeyChange::Rotate(next.public)
         };
-        if next.usage == KeyUsage::Native && events.iter().any(|event| is_word(&event)) {
+        if events.iter().any(|event| is_word(&event)) {
             let old = old.cloned();
             let entry = old
                 .as_ref()
@@ -129,8 +131,8 @@ fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure>
     Ok(halves)
 }
 
-/// Passes the entry that trusts the old key for native records to the next key, unless that has one
-/// of its own. Returns whether there was one. An existing end of the old key stays as it is.
+/// Passes the entry that trusts the old key for its usage to the next key, unless that has one of
+/// its own. Returns whether there was one. An existing end of the old key stays as it is.
 ///
 /// # Errors
 /// When an entry cannot be written.
@@ -140,9 +142,9 @@ pub(crate) fn hand_over(
     next: &PublicKey,
     revocation: &Revocation,
 ) -> Result<bool, Failure> {
-    let native = |entry: &&TrustedKey| entry.usage.contains(&old.usage);
-    let is_next_trusted = store.by_key(next).any(|entry| native(&entry));
-    let Some(entry) = store.by_key(&old.public).find(native).cloned() else {
+    let is_of_usage = |entry: &&TrustedKey| entry.usage.contains(&old.usage);
+    let is_next_trusted = store.by_key(next).any(|entry| is_of_usage(&entry));
+    let Some(entry) = store.by_key(&old.public).find(is_of_usage).cloned() else {
         return Ok(false);
     };
     let kept = TrustName::parse(&kept_name(&old.name, &old.public))?;

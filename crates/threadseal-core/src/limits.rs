@@ -141,6 +141,8 @@ pub const MAX_OBSERVED_LINES: usize = 1 << 20;
 pub const MAX_SALT_SECRETS: usize = 1 << 16;
 /// Most statements of redactions in one seal file of an observed log.
 pub const MAX_OBSERVED_REDACTIONS: usize = 1 << 10;
+/// Most keys that a seal file of an observed log names after its first one.
+pub const MAX_OBSERVED_NEXT_KEYS: usize = 64;
 /// Most characters that rendering shows of one tool result (Rye's bound).
 pub const MAX_SHOWN_RESULT_CHARS: usize = 2000;
 /// Most characters that rendering shows of a file that a tool writes (Rye's bound).

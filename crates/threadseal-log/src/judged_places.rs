@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 #[cfg(feature = "timestamp")]
 use std::sync::{Mutex, PoisonError};
+use threadseal_core::digest::Digest;
 use threadseal_core::record::Head;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::KeyHistory;
-use threadseal_core::trust::SealPlaces;
+use threadseal_core::trust::{SealPlaces, signature_in};
 
 /// The places of seals in a log, for the judgement of keys. Key events, and how far others vouch for the log, are read once.
 #[derive(Debug)]
@@ -128,11 +129,7 @@ impl SealPlaces for JudgedPlaces {
         if stamps.authorities.is_empty() {
             return None;
         }
-        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
-        if at.logged.head != *head {
-            return None;
-        }
-        stamps.first_covering(&self.log, at.number)
+        stamps.first_covering(&self.log, self.claimed(head)?)
     }
 
     fn keys(&self) -> Option<&KeyHistory> {
@@ -145,12 +142,20 @@ impl SealPlaces for JudgedPlaces {
         self.keys.get_or_init(read).as_ref()
     }
 
+    fn root(&self, head: &Head) -> Option<Digest> {
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        at.logged.root.filter(|_| at.logged.head == *head)
+    }
+
     fn is_in_doubt(&self) -> bool {
         let look = || !self.log.standing().vouches();
         *self.in_doubt.get_or_init(look)
     }
 
     fn claimed(&self, head: &Head) -> Option<u64> {
+        if let Some(signature) = signature_in(head) {
+            return self.log.signature_at(signature).ok().flatten();
+        }
         let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
         (at.logged.head == *head).then_some(at.number)
     }

@@ -23,7 +23,8 @@ use crate::commit::log_access::LogAccess;
 use crate::commit::spool_quarantine::{SetAside, SpoolQuarantine};
 use crate::entries::evidence_files::{Accused, EvidenceFiles};
 use crate::entries::{
-    self, EntryView, ForkEntry, KeyEventEntry, RedactionEntry, StoredHeadsFirst, TombstoneEntry,
+    self, EntryView, ForkEntry, KeyEventEntry, RedactionEntry, SignatureEntry, StoredHeadsFirst,
+    TombstoneEntry,
 };
 use crate::fsck;
 use crate::index::head_lookup::{self, HeadLookup};
@@ -383,6 +384,30 @@ impl SealLog {
     pub fn key_events(&self) -> Result<Vec<(u64, KeyEvent)>, Error> {
         let events = self.entries(KeyEventEntry::is_listed, |_: &KeyEventEntry| true)?;
         Ok(events.into_iter().map(KeyEventEntry::into_pair).collect())
+    }
+
+    /// Commits a signature that is in no record, by the SHA-256 of its bytes. One that the log has is not written twice.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log commits nothing, `External` when the system fails.
+    pub fn commit_signature(&self, digest: &Digest) -> Result<(), Error> {
+        self.flushed()?;
+        if self.signature_at(digest)?.is_none() {
+            let entry = SignatureEntry::bytes(digest)?;
+            self.access.commit(&[entry], |_, _| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// The number of the first entry of a signature, proved to be in the log; None if there is none.
+    ///
+    /// # Errors
+    /// As [`SealLog::key_events`].
+    pub fn signature_at(&self, digest: &Digest) -> Result<Option<u64>, Error> {
+        let listed = SignatureEntry::of_signature(digest);
+        let is_its = |entry: &SignatureEntry| entry.digest == *digest;
+        let entries = self.entries(|kind| *kind == listed, is_its)?;
+        Ok(entries.first().map(|entry| entry.number))
     }
 
     /// Was this the number of the entry at which a key ended in a log before this one?

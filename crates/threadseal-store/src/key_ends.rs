@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::key::PublicKey;
+use threadseal_core::tlog::entry::key_event::KeyEvent;
 
 /// The file of the gate. A process that ends a key holds it alone.
 const GATE: &str = "keys.lock";
@@ -36,6 +37,23 @@ pub trait KeyEnds: fmt::Debug + Send + Sync {
     fn wait_for_seals(&self) -> bool {
         false
     }
+
+    /// How the key `to` took the place of `from`; `None` where it did not, as far as the host knows.
+    ///
+    /// # Errors
+    /// [`threadseal_core::error::ErrorKind::External`] when that cannot be read.
+    fn handed_over(&self, _from: &PublicKey, _to: &PublicKey) -> Result<Option<HandedOver>, Error> {
+        Ok(None)
+    }
+}
+
+/// The rotations by which one key took the place of another.
+#[derive(Debug, Clone)]
+pub struct HandedOver {
+    /// The entry of the log at which the first of the keys ended.
+    pub ended: u64,
+    /// The rotations, in order; at least one.
+    pub rotations: Vec<KeyEvent>,
 }
 
 /// For a host without a home: nothing is known of the end of a key.

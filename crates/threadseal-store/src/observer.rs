@@ -5,6 +5,7 @@
 //! seals ─► lock ─► read the log against them ─► refuse if anything differs
 //!                                           ├─► nothing new: publish a head that is not known yet
 //!                                           ├─► new leaves + seal ─► append, fsync ─► head
+//!                                           │   by another key: before them the rotations of the log
 //!                                           └─► the log was moved: its seals follow, begin anew
 //! ```
 //! Invariants: the log is opened to read only; a seal is never replaced, only followed; nothing
@@ -12,7 +13,7 @@
 
 use crate::append::Log;
 use crate::examine;
-use crate::heads::{Durability, RecordKind, StoredHead};
+use crate::heads::{Durability, LoggedAt, RecordKind, StoredHead};
 use crate::host::{Host, Published};
 use crate::key_ends::SealSection;
 use crate::lock::WriterLock;
@@ -371,6 +372,7 @@ impl Sealing<'_> {
         }
         host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
         host.refuse_pruned(&seals.record)?;
+        self.hand_over(&mut seals)?;
         let sealed_bytes = seals.sealed_bytes;
         let mut out = Vec::new();
         let seal = self.add(&mut seals, &scan, &mut out)?;
@@ -395,7 +397,7 @@ impl Sealing<'_> {
             .as_ref()
             .is_some_and(|known| known.head.seq >= last.head.seq);
         let vouches = host.heads.vouches() && known.is_none_or(|known| known.vouches);
-        let is_own = seals.key == *self.signer.public_key();
+        let is_own = seals.current_key() == self.signer.public_key();
         if is_known || !is_own || !vouches || host.heads.pruned(&seals.record)?.is_some() {
             return Ok(());
         }
@@ -410,6 +412,30 @@ impl Sealing<'_> {
             .and_then(|()| host.fs.sync_dir(directory_of(path)))
             .map_err(|error| failure("make durable", path, &error))?;
         self.publish(seals, last, scan)
+    }
+
+    /// Has the next seal name the keys that took the place of the one that made the last seal, as
+    /// far as the log of the home states that. Only a seal that the log has from before the end of
+    /// its key is followed so: the holder of a key that ended may have added others.
+    fn hand_over(&self, seals: &mut SealFile) -> Result<(), Error> {
+        let Self { host, path, .. } = self;
+        let (from, to) = (seals.current_key(), self.signer.public_key());
+        let Some(handed) = host.keys.handed_over(from, to)? else {
+            return Ok(());
+        };
+        let last = seals.last().map(|last| last.head);
+        let known = host.heads.fetch(&seals.record)?;
+        let logged = known.and_then(|known| known.logged);
+        let is_before = |at: LoggedAt| Some(at.logged.head) == last && at.number < handed.ended;
+        if !logged.is_some_and(is_before) {
+            return Err(Error::refused(format!(
+                "the last seal in {} is by a key that has ended, and the log of this home does not have it from before that; hint: \
+                 threadseal verify {}, or --restart begins a new record",
+                path.display(),
+                self.log.display()
+            )));
+        }
+        seals.hand_over(&handed.rotations)
     }
 
     fn moved(&self, seals: &SealFile) -> Result<Option<PathBuf>, Error> {
@@ -439,7 +465,7 @@ impl Sealing<'_> {
         let number = (seals.seals.len() as u64, size);
         let record = (&seals.record, RecordKind::Observed);
         self.host.admit(record, number, &scan.first_lines)?;
-        check_size(seals.sealed_bytes, lines.len())?;
+        check_size(seals.sealed_bytes + seals.naming_bytes(), lines.len())?;
         seals.seal(lines, size, self.is_final, now, self.signer, out)
     }
 

@@ -29,9 +29,9 @@ use threadseal_core::report::Expectation;
 use threadseal_core::report::{Conversion, FindingCode, NotVerified, Severity};
 use threadseal_core::trust::Trust;
 use threadseal_formats::scroll::{
-    ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, TurnReader, Verifier, check_place, conclude, read_conversion, read_turn, seal,
-    signer_name,
+    ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Signatures, Splitter,
+    Tip, Turn, TurnRead, TurnReader, Verifier, check_place, conclude, read_conversion, read_turn,
+    seal, signer_name,
 };
 
 /// Mode of a new scroll: an agent's words are for its user.
@@ -147,20 +147,20 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     }))
 }
 
-/// Stores the head of a scroll whose turns up to it are durable; `key` signed the last of them, if
-/// one did.
+/// Stores the head of a scroll whose turns up to it are durable, with their `signatures`; `key`
+/// signed the last of them, if one did.
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.
 pub fn publish(
     host: &Host,
-    head: Head,
+    (head, signatures): (Head, Signatures),
     key: Option<KeyId>,
     signers: &[Digest],
 ) -> Result<(), Error> {
     host.publish(&Published {
         head,
-        root: None,
+        root: Some(signatures.digest()),
         salts: None,
         key,
         kind: RecordKind::Scroll,
@@ -245,6 +245,7 @@ impl LiveScroll {
                 head,
                 turn: number,
                 encoding,
+                signatures: Signatures::default().then(0, sealed.signature()),
             },
             signers,
             key: signer.map(|signer| signer.public_key().key_id()),
@@ -351,15 +352,17 @@ impl LiveScroll {
         }
         let sealed = seal(turn, Some(self.tip.head.line), signer)?;
         self.log.append(&line_of(&sealed))?;
+        let seq = self.tip.head.seq + 1;
         self.tip = Tip {
             head: Head {
                 record: self.tip.head.record,
-                seq: self.tip.head.seq + 1,
+                seq,
                 size: self.tip.head.size + sealed.covered_bytes(),
                 line: sealed.hash(),
             },
             turn: number,
             encoding,
+            signatures: self.tip.signatures.then(seq, sealed.signature()),
         };
         self.signers = signers;
         self.key = signer.map(|signer| signer.public_key().key_id());
@@ -374,7 +377,8 @@ impl LiveScroll {
     pub fn sync(&mut self) -> Result<Head, Error> {
         self.log.sync()?;
         if self.published != Some(self.tip.head) {
-            publish(&self.host, self.tip.head, self.key, &self.signers)?;
+            let (tip, key) = (&self.tip, self.key);
+            publish(&self.host, (tip.head, tip.signatures), key, &self.signers)?;
             let place = self.host.place(self.log.path());
             self.host.heads.note_place(&self.tip.head.record, &place);
             self.published = Some(self.tip.head);

@@ -14,10 +14,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyHistory};
 use threadseal_core::trust::Revocation;
 use threadseal_store::home::Home;
-use threadseal_store::key_ends::{KeyEnds, SealGate, SealSection};
+use threadseal_store::key_ends::{HandedOver, KeyEnds, SealGate, SealSection};
 use threadseal_store::sys::{FileIdentity, Fs};
 
 /// How a key ended.
@@ -191,5 +191,16 @@ impl KeyEnds for HomeKeyEnds {
 
     fn wait_for_seals(&self) -> bool {
         self.gate().wait_for_seals()
+    }
+
+    fn handed_over(&self, from: &PublicKey, to: &PublicKey) -> Result<Option<HandedOver>, Error> {
+        let HomeLog::There(log) = &self.log else {
+            return Ok(None);
+        };
+        let history = KeyHistory::of(&log.key_events()?);
+        let rotations = history.handed_over(from, to).unwrap_or_default();
+        let rotations: Vec<_> = rotations.into_iter().cloned().collect();
+        let ended = history.ended(from).filter(|_| !rotations.is_empty());
+        Ok(ended.map(|ended| HandedOver { ended, rotations }))
     }
 }

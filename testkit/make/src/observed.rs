@@ -3,6 +3,7 @@
 
 mod heads;
 mod lines;
+mod next_keys;
 mod redactions;
 mod salts;
 mod seal_file;
@@ -21,6 +22,7 @@ pub(crate) fn vectors() -> Folder {
         seal_file::add(&mut add, format);
         seals::add(&mut add, format);
         heads::add(&mut add, format);
+        next_keys::add(&mut add, format);
     }
     salts::add(&mut add);
     redactions::add(&mut add);

@@ -147,6 +147,8 @@ pub(crate) struct Statement {
     pub(crate) why: String,
     /// The number of the key that signs.
     pub(crate) by: u8,
+    /// The number of the key that it names.
+    pub(crate) key: Option<u8>,
     /// A change of the whole line, after it was signed.
     pub(crate) alter: fn(String) -> String,
 }
@@ -255,6 +257,37 @@ impl Log {
     pub(crate) fn leaves_are_stated(&mut self) -> &mut Self {
         self.stated = self.leaves.len();
         self
+    }
+
+    /// Key `by` names key `next` in its place.
+    pub(crate) fn next_key(&mut self, by: u8, next: u8) -> &mut Self {
+        self.next_key_with(by, next, |line| line)
+    }
+
+    /// The same with a change of the whole line, after it was signed.
+    pub(crate) fn next_key_with(
+        &mut self,
+        by: u8,
+        next: u8,
+        alter: impl FnOnce(String) -> String,
+    ) -> &mut Self {
+        let (signer, key) = (observer(by), *observer(next).public_key());
+        let parts: [&[u8]; 3] = [b"rotate", signer.public_key().as_bytes(), key.as_bytes()];
+        let message = Message::tagged("threadseal/observed/1 key event", &parts);
+        let signature = signer.sign(&message).expect("an observed key signs it");
+        let signature = encoding::base64(signature.as_bytes());
+        let line = format!(
+            "{{\"format\":\"threadseal-observed/3\",\"next\":{{\"key\":\"{}\",\"signature\":\"{signature}\"}}}}",
+            key.to_hex()
+        );
+        self.body.extend_from_slice(alter(line).as_bytes());
+        self.body.push(b'\n');
+        self
+    }
+
+    /// Seals what is there by key `by`.
+    pub(crate) fn seal_by(&mut self, by: u8) -> &mut Self {
+        self.seal_with(|seal| seal.by = by)
     }
 
     /// Seals what is there.
@@ -405,6 +438,7 @@ impl Log {
             author: "\"Ada\"".to_owned(),
             why: "\"a name\"".to_owned(),
             by: OBSERVER,
+            key: None,
             alter: |line| line,
         };
         alter(&mut statement);
@@ -419,10 +453,14 @@ impl Log {
             time,
             author,
             why,
+            key,
             ..
         } = statement;
+        let key = key.map_or_else(String::new, |key| {
+            format!(",\"key\":\"{}\"", hex(&observer(key)))
+        });
         let start = format!(
-            "{{\"redacted\":{{\"head\":\"{head}\",\"lines\":{lines},\"time\":{time},\"by\":{author},\"why\":{why},\"signature\":\""
+            "{{\"redacted\":{{\"head\":\"{head}\",\"lines\":{lines},\"time\":{time},\"by\":{author},\"why\":{why}{key},\"signature\":\""
         );
         let parts: [&[u8]; 2] = [self.header.as_bytes(), start.as_bytes()];
         let message = Message::tagged("threadseal/observed/2 redaction", &parts);

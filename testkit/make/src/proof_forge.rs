@@ -306,6 +306,8 @@ pub(crate) struct Run {
 pub(crate) struct ObservedProof {
     pub(crate) label: String,
     pub(crate) header: String,
+    /// The lines that name next keys.
+    pub(crate) next: Vec<String>,
     pub(crate) seal: String,
     pub(crate) guess: String,
     pub(crate) runs: Vec<Run>,
@@ -342,6 +344,11 @@ impl ObservedProof {
         Self {
             label: "a turn".to_owned(),
             header: log.header.clone(),
+            next: body
+                .lines()
+                .filter(|line| line.contains("\"next\":{"))
+                .map(str::to_owned)
+                .collect(),
             seal: body.lines().last().unwrap_or_default().to_owned(),
             guess: match log.format {
                 1 => format!("alone{alone}"),
@@ -355,6 +362,7 @@ impl ObservedProof {
         let Self {
             label,
             header,
+            next,
             seal,
             guess,
             ..
@@ -363,9 +371,9 @@ impl ObservedProof {
             "threadseal/1 proof of observed lines".to_owned(),
             format!("label {label}"),
             format!("header {header}"),
-            format!("seal {seal}"),
-            guess.clone(),
         ];
+        text.extend(next.iter().map(|line| format!("next {line}")));
+        text.extend([format!("seal {seal}"), guess.clone()]);
         for run in &self.runs {
             text.push(format!("run {} {}", run.first, run.count));
             for (line, salt) in &run.lines {

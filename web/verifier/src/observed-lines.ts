@@ -1,7 +1,7 @@
 // The lines of a seal file (transcript.md §9): header, salts, statements, leaves, seals; the tree of salts;
 // the leaf of a line.
 
-import { ascii, base64, hex, parseBase64, parseHex, parseNumber, utf8 } from "./bytes.js";
+import { ascii, base64, equal, hex, parseBase64, parseHex, parseNumber, utf8 } from "./bytes.js";
 import { verify } from "./ed25519.js";
 import {
   MAX_BY_BYTES, MAX_WHY_BYTES, type Head, isTimestamp, parseNativeHead, parseNativeText, parsePublicKey, parseSignature, taggedMessage,
@@ -146,6 +146,8 @@ export function saltedLeaf(salt: Uint8Array, leaf: Uint8Array): Uint8Array {
 export interface Statement {
   readonly head: Head;
   readonly runs: readonly { readonly first: number; readonly count: number }[];
+  /** The key that signed, where that is not the one of the header. */
+  readonly key: Uint8Array | null;
   readonly start: Uint8Array;
   readonly signature: Uint8Array;
 }
@@ -153,19 +155,21 @@ export interface Statement {
 export const STATEMENT_START = '{"redacted":{"head":"';
 
 const STATEMENT_FORM =
-  /^\{"redacted":\{"head":"([^"]*)","lines":\[((?:\[[0-9]+,[0-9]+\],?)*)\],"time":([0-9.]+),"by":(".*"),"why":(".*"),"signature":"([A-Za-z0-9+/=]{88})"\}\}$/;
+  /^\{"redacted":\{"head":"([^"]*)","lines":\[((?:\[[0-9]+,[0-9]+\],?)*)\],"time":([0-9.]+),"by":(".*"),"why":(".*?")(?:,"key":"([0-9a-f]{64})")?,"signature":"([A-Za-z0-9+/=]{88})"\}\}$/;
 const AFTER_SIGNATURE = 88 + '"}}'.length;
 
-export function parseStatement(line: Uint8Array): Statement | null {
+export function parseStatement(line: Uint8Array, header: SealHeader): Statement | null {
   if (line.some((byte) => byte < 0x20 || byte > 0x7e)) return null;
   const parts = STATEMENT_FORM.exec(ascii(line));
   if (parts === null) return null;
   const head = parseNativeHead(parts[1]!);
   const runs = parseRuns(parts[2]!);
-  const signature = parseSignature(parts[6]!);
+  const key = parts[6] === undefined ? null : parsePublicKey(parts[6]);
+  if (parts[6] !== undefined && (key === null || equal(key, header.key))) return null;
+  const signature = parseSignature(parts[7]!);
   if (head === null || runs === null || signature === null || !isTimestamp(parts[3]!)) return null;
   if (parseNativeText(parts[4]!, MAX_BY_BYTES) === null || parseNativeText(parts[5]!, MAX_WHY_BYTES) === null) return null;
-  return { head, runs, start: line.slice(0, line.length - AFTER_SIGNATURE), signature };
+  return { head, runs, key, start: line.slice(0, line.length - AFTER_SIGNATURE), signature };
 }
 
 function parseRuns(text: string): { first: number; count: number }[] | null {
@@ -184,10 +188,10 @@ function parseRuns(text: string): { first: number; count: number }[] | null {
   return runs;
 }
 
-/** Whether the key of the header signed the statement. */
+/** Whether the key that the statement names, else that of the header, signed it. */
 export function statementHolds(statement: Statement, header: SealHeader): Promise<boolean> {
   const message = taggedMessage("threadseal/observed/2 redaction", [header.line, statement.start]);
-  return verify(header.key, message, statement.signature);
+  return verify(statement.key ?? header.key, message, statement.signature);
 }
 
 // ------------------------------------------------------------------------------- leaves and seals
@@ -246,7 +250,7 @@ export function parseSeal(line: Uint8Array, header: SealHeader): ObservedSeal | 
   };
 }
 
-/** Whether the note of a seal verifies under the key of the header. */
-export function sealHolds(seal: ObservedSeal, header: SealHeader): Promise<boolean> {
-  return verifyNoteLine(header.origin, header.key, seal.noteText, seal.noteBytes);
+/** Whether the note of a seal verifies under this key. */
+export function sealHolds(seal: ObservedSeal, header: SealHeader, key: Uint8Array): Promise<boolean> {
+  return verifyNoteLine(header.origin, key, seal.noteText, seal.noteBytes);
 }

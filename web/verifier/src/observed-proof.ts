@@ -4,9 +4,10 @@ import { equal, hex, parseBase64, parseHex, parseNumber, parseUtf8, utf8 } from 
 import { MAX_RANGE_PROOF_HASHES, leafHash, lonelyLeaves, rootByRange } from "./merkle.js";
 import { headText } from "./native-lines.js";
 import { AUTHOR_UNAUTHENTICATED } from "./observed.js";
+import { MAX_OBSERVED_NEXT_KEYS, hasKey, judgeKeys, nextKeyHolds, parseNextKey } from "./observed-keys.js";
 import { parseSeal, parseSealHeader, saltedLeaf, sealHolds } from "./observed-lines.js";
 import { Report } from "./report.js";
-import { type Trust, judgeOne } from "./trust.js";
+import type { Trust } from "./trust.js";
 import { MAX_TURN_PROOF_BYTES, MAX_TURN_PROOF_LINES } from "./turn-proof-form.js";
 
 export const MAX_LABEL_BYTES = 1024;
@@ -23,6 +24,7 @@ interface Run {
 
 interface ObservedProof {
   readonly header: Uint8Array;
+  readonly next: readonly Uint8Array[];
   readonly seal: Uint8Array;
   /** The lines that `alone` lists; null in format 2. */
   readonly alone: readonly bigint[] | null;
@@ -43,7 +45,8 @@ export async function checkObservedProof(file: Uint8Array, trust: Trust): Promis
   report.stats.checkpoints = 1;
   const header = parseSealHeader(proof.header);
   const seal = header === null ? null : parseSeal(proof.seal, header);
-  if (header === null || seal === null || !(await sealHolds(seal, header))) {
+  const keys = header === null ? null : await keysOf(header.key, proof.next);
+  if (header === null || seal === null || keys === null || !(await sealHolds(seal, header, keys.at(-1)!))) {
     report.downgrade("forged", "signature_bad", "error");
     return report;
   }
@@ -61,10 +64,22 @@ export async function checkObservedProof(file: Uint8Array, trust: Trust): Promis
   }
   report.record = hex(header.record);
   report.head = headText({ record: report.record, seq: seal.seq, size: seal.size, line: seal.digest });
-  const counts = judgeOne(report, header.key, { usage: "observed", format: "log", thread: null }, trust);
+  const sealer = keys.at(-1)!;
+  const counts = judgeKeys(report, keys.map((key) => ({ key, seals: key === sealer })), trust);
   report.check("trust", counts ? "pass" : "fail");
   for (const line of proof.alone ?? []) report.downgrade(null, "siblings_guessable", "note", { line: Number(line) });
   return report;
+}
+
+/** The key of the header and those that the lines name one after the other, or null. */
+async function keysOf(first: Uint8Array, lines: readonly Uint8Array[]): Promise<Uint8Array[] | null> {
+  const keys = [first];
+  for (const line of lines) {
+    const next = parseNextKey(line);
+    if (next === null || hasKey(keys, next.key) || !(await nextKeyHolds(keys.at(-1)!, next))) return null;
+    keys.push(next.key);
+  }
+  return keys;
 }
 
 /** The lines that no run shows and whose own leaf is a hash of a range proof, ascending. */
@@ -111,6 +126,11 @@ function parseObservedProof(file: Uint8Array): ObservedProof | null {
   const label = lines.take("label ");
   if (label === null || utf8(label).length > MAX_LABEL_BYTES || /\p{Cc}/u.test(label)) return null;
   const headerText = lines.take("header ");
+  const next: Uint8Array[] = [];
+  for (let rest = lines.take("next "); rest !== null; rest = lines.take("next ")) {
+    next.push(utf8(rest));
+    if (next.length > MAX_OBSERVED_NEXT_KEYS) return null;
+  }
   const sealText = headerText === null ? null : lines.take("seal ");
   if (headerText === null || sealText === null) return null;
   const header = utf8(headerText);
@@ -129,7 +149,7 @@ function parseObservedProof(file: Uint8Array): ObservedProof | null {
     runs.push(run);
   }
   if (runs.length === 0 || (shows !== null && shows !== BigInt(shown))) return null;
-  return { header, seal: utf8(sealText), alone, runs, shown };
+  return { header, next, seal: utf8(sealText), alone, runs, shown };
 }
 
 /** The numbers behind `alone`, each after one blank. */

@@ -6,13 +6,14 @@ import { validateAscii, readStrict } from "./json.js";
 import { LineCutter, type CutLine, MAX_LINE_BYTES } from "./lines.js";
 import { Frontier, leafHash } from "./merkle.js";
 import { headText } from "./native-lines.js";
+import { MAX_OBSERVED_NEXT_KEYS, hasKey, isNextLine, judgeKeys, nextKeyHolds, parseNextKey } from "./observed-keys.js";
 import {
   MAX_OBSERVED_LINES, MAX_OBSERVED_REDACTIONS, type ObservedSeal, STATEMENT_START, Salts, type SealHeader,
   type Statement, parseLeaves, parseSeal, parseSealHeader, parseStatement, saltedLeaf, sealHolds, statementHolds,
 } from "./observed-lines.js";
 import { type Place, Report, type Verdict, isEvidence } from "./report.js";
 import { Sha256 } from "./sha256.js";
-import { type Trust, judgeOne } from "./trust.js";
+import type { Trust } from "./trust.js";
 
 export interface ObservedOptions {
   readonly trust: Trust;
@@ -52,6 +53,7 @@ class HashList {
 interface GoodSeal {
   readonly seal: ObservedSeal;
   readonly line: number;
+  readonly key: Uint8Array;
 }
 
 /** Reads a seal file, then compares a log with it. Files come in parts. */
@@ -65,6 +67,10 @@ export class ObservedVerifier {
   private readonly tree = new Frontier();
   private sidecar = new Sha256();
   private readonly seals: GoodSeal[] = [];
+  /** The key of the header and those that were named after it. */
+  private readonly keys: Uint8Array[] = [];
+  /** How many of these are under a good seal. */
+  private sealedKeys = 1;
   private inFront = true;
   private stopped = false;
   private lastIsSeal = false;
@@ -88,7 +94,7 @@ export class ObservedVerifier {
     if (last !== null) this.report.head = this.headOf(last);
     let vouched = false;
     if (last !== null) {
-      vouched = judgeOne(this.report, header.key, { usage: "observed", format: "log", thread: null }, this.options.trust);
+      vouched = this.judgeKeys();
       this.report.check("trust", vouched ? "pass" : "fail");
     } else {
       this.report.downgrade("unsigned", "no_seal", "warning");
@@ -104,6 +110,12 @@ export class ObservedVerifier {
     this.report.check("lines", differs === null ? "pass" : "fail");
     this.end(last, vouched, differs);
     return this.report;
+  }
+
+  private judgeKeys(): boolean {
+    const keys = this.keys.slice(0, this.sealedKeys);
+    const seals = (key: Uint8Array): boolean => this.seals.some((seal) => equal(seal.key, key));
+    return judgeKeys(this.report, keys.map((key) => ({ key, seals: seals(key) })), this.options.trust);
   }
 
   private headOf(seal: ObservedSeal): string {
@@ -130,7 +142,8 @@ export class ObservedVerifier {
     const rest = cutter.rest();
     if (this.header === null) this.fault("malformed", "seal_header_bad");
     else if (this.header.format === 2 && this.salts === null) this.fault("malformed", "salts_bad");
-    this.torn = rest !== null || (this.leaves.length > 0 && !this.lastIsSeal);
+    const isOpen = this.leaves.length > 0 || this.keys.length > 1;
+    this.torn = rest !== null || (isOpen && !this.lastIsSeal);
   }
 
   private fault(verdict: Verdict, code: string): void {
@@ -144,6 +157,7 @@ export class ObservedVerifier {
     if (this.header === null) {
       this.header = line === null ? null : parseSealHeader(line);
       if (this.header === null) return this.fault("malformed", "seal_header_bad");
+      this.keys.push(this.header.key);
       this.sidecar.update(this.header.line).update(LF);
       return;
     }
@@ -153,7 +167,7 @@ export class ObservedVerifier {
       return;
     }
     if (this.inFront && this.header.format === 2 && line !== null && isStatement(line)) {
-      const statement = parseStatement(line);
+      const statement = parseStatement(line, this.header);
       if (statement === null || this.statements.length >= MAX_OBSERVED_REDACTIONS) return this.fault("tampered", "redaction_bad");
       this.statements.push({ statement, line: this.sealLines });
       return;
@@ -172,12 +186,36 @@ export class ObservedVerifier {
         this.tree.push(leaves.slice(at, at + 32));
       }
       this.lastIsSeal = false;
+    } else if (isNextLine(line)) {
+      if (!(await this.takeNextKey(line))) return;
     } else {
       const seal = parseSeal(line, this.header!);
       if (seal === null) return this.fault("tampered", "seal_malformed");
       if (!(await this.takeSeal(seal))) return;
     }
     this.sidecar.update(line).update(LF);
+  }
+
+  /** Step 5 of a line that names a next key; false where it fails. */
+  private async takeNextKey(line: Uint8Array): Promise<boolean> {
+    const next = parseNextKey(line);
+    if (next === null) {
+      this.fault("tampered", "seal_malformed");
+      return false;
+    }
+    const last = this.seals.at(-1)?.seal ?? null;
+    const followsSeal = last !== null && !last.final && BigInt(this.tree.size) === last.lines;
+    if (!followsSeal || hasKey(this.keys, next.key) || this.keys.length > MAX_OBSERVED_NEXT_KEYS) {
+      this.fault("tampered", "seal_order");
+      return false;
+    }
+    if (!(await nextKeyHolds(this.keys.at(-1)!, next))) {
+      this.fault("forged", "signature_bad");
+      return false;
+    }
+    this.keys.push(next.key);
+    this.lastIsSeal = false;
+    return true;
   }
 
   /** Steps 6 to 8; false where one fails. */
@@ -192,11 +230,13 @@ export class ObservedVerifier {
       this.fault("tampered", "leaves_changed");
       return false;
     }
-    if (!(await sealHolds(seal, this.header!))) {
+    const key = this.keys.at(-1)!;
+    if (!(await sealHolds(seal, this.header!, key))) {
       this.fault("forged", "signature_bad");
       return false;
     }
-    this.seals.push({ seal, line: this.sealLines });
+    this.seals.push({ seal, line: this.sealLines, key });
+    this.sealedKeys = this.keys.length;
     this.report.stats.checkpoints++;
     this.lastIsSeal = true;
     return true;
@@ -211,7 +251,9 @@ export class ObservedVerifier {
       const sealed = this.seals.find(({ seal }) => seal.seq === head.seq)?.seal;
       const known = sealed !== undefined && this.headOf(sealed) === headText(head)
         && BigInt(run.first + run.count - 1) <= sealed.lines;
-      if (known && (await statementHolds(statement, header))) {
+      const by = statement.key ?? header.key;
+      const isNamed = hasKey(this.keys.slice(0, this.sealedKeys), by);
+      if (known && isNamed && (await statementHolds(statement, header))) {
         this.holding.push(statement);
         this.report.downgrade(null, "redacted", "note", { line });
       } else {

@@ -213,6 +213,7 @@ fn lines_before(seals: &[u8], seq: u64) -> u64 {
     for line in rest.split_inclusive(|byte| *byte == b'\n') {
         match observed::parse_leaves(line.strip_suffix(b"\n").unwrap_or(line)) {
             Some(leaves) => lines += leaves.len() as u64,
+            None if observed::names_next(line) => {}
             None if passed == seq => return lines,
             None => passed += 1,
         }

@@ -48,6 +48,17 @@ fn what_0_1_0_made_is_opened_verified_and_continued() {
     sandbox.ok("seal new.json");
     sandbox.ok("verify .");
     sandbox.ok("log fsck");
+    // Its keys of each usage rotate, and all that it sealed stays whole.
+    for name in ["self-observed", "self-scroll", "self-rye"] {
+        sandbox.ok(format!("key rotate {name}"));
+    }
+    sandbox.ok("verify .");
+    let mut log = sandbox.read("c.log");
+    log.push_str("{\"n\": 4}\n");
+    sandbox.write("c.log", log);
+    sandbox.ok("seal --detached c.log");
+    sandbox.ok("verify .");
+    sandbox.ok("log fsck");
 }
 
 // T-LOG-52

@@ -185,11 +185,12 @@ fn the_history_of_keys_is_that_of_the_log() {
 }
 
 #[test]
-fn a_key_that_is_not_native_and_a_home_without_a_log_get_a_hint() {
+fn a_key_that_signs_no_event_and_a_home_without_a_log_get_a_hint() {
     let sandbox = Sandbox::new();
     sandbox.ok("init -q --no-log");
+    sandbox.ok("key new --usage witness --name w");
     sandbox
-        .sh("key revoke self-rye --reason x")
+        .sh("key revoke w --reason x")
         .fails_with("trust revoke");
     sandbox.sh("key history").fails_with("log init");
     sandbox.ok("key revoke self --reason x").warns("no log");

@@ -82,6 +82,7 @@ mod thread;
 mod transcript;
 mod trust;
 mod tsa;
+mod usage_ends;
 mod vectors;
 mod verify;
 mod watch;

@@ -21,8 +21,8 @@
 //! | native | notes of neither of the rows below, and tagged messages outside their domains |
 //! | observed | notes and tagged messages whose first line or tag begins with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
-//! | scroll | turns of scrolls, nothing else |
-//! | igor | checkpoints of v0x04, nothing else |
+//! | scroll | turns of scrolls, and tagged messages whose tag begins with [`SCROLL_DOMAIN`] |
+//! | igor | checkpoints of v0x04, and tagged messages whose tag begins with [`IGOR_DOMAIN`] |
 //! | log | notes of the form of a checkpoint that do not begin with [`RECORD_DOMAIN`] |
 //! | witness | cosignatures, nothing else |
 //! | recovery | tagged messages whose tag begins with [`RECOVERY_DOMAIN`] |
@@ -34,6 +34,12 @@ use std::fmt;
 
 /// The first bytes of notes and tags that mean "these bytes existed", not "this agent wrote them".
 pub const OBSERVED_DOMAIN: &str = "threadseal/observed/";
+
+/// The first bytes of tags of statements by keys that sign turns of scrolls.
+pub const SCROLL_DOMAIN: &str = "threadseal/scroll/";
+
+/// The first bytes of tags of statements by keys that sign checkpoints of v0x04.
+pub const IGOR_DOMAIN: &str = "threadseal/igor/";
 
 /// The first bytes of tags that mean "the next key of this identity is this one".
 pub(super) const RECOVERY_DOMAIN: &str = "threadseal/recovery/";
@@ -137,13 +143,7 @@ impl Message {
         let digest = Digest::tagged(tag, parts);
         Self {
             bytes: [SEALED_DIGEST_DOMAIN, digest.as_bytes().as_slice()].concat(),
-            usage: if tag.starts_with(OBSERVED_DOMAIN) {
-                KeyUsage::Observed
-            } else if tag.starts_with(RECOVERY_DOMAIN) {
-                KeyUsage::Recovery
-            } else {
-                KeyUsage::Native
-            },
+            usage: usage_of_tag(tag),
         }
     }
 
@@ -208,6 +208,17 @@ impl AsRef<[u8]> for Message {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
+}
+
+fn usage_of_tag(tag: &str) -> KeyUsage {
+    let domains = [
+        (OBSERVED_DOMAIN, KeyUsage::Observed),
+        (SCROLL_DOMAIN, KeyUsage::Scroll),
+        (IGOR_DOMAIN, KeyUsage::Igor),
+        (RECOVERY_DOMAIN, KeyUsage::Recovery),
+    ];
+    let own = domains.iter().find(|(domain, _)| tag.starts_with(domain));
+    own.map_or(KeyUsage::Native, |(_, usage)| *usage)
 }
 
 fn usage_of_note(text: &str) -> KeyUsage {
@@ -310,6 +321,8 @@ mod tests {
             Message::tagged("receipt", &[b"a"]),
             Message::tagged("threadseal/observed/1/receipt", &[b"a"]),
             Message::tagged("threadseal/recovery/1", &[b"a"]),
+            Message::tagged("threadseal/scroll/1", &[b"a"]),
+            Message::tagged("threadseal/igor/1", &[b"a"]),
             Message::rye_hash(&Digest::of(b"a")),
             Message::danger_of_turn(b"{\"turn\":0}".to_vec()),
         ]

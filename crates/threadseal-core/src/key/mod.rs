@@ -28,8 +28,8 @@ mod repeated;
 pub use long::Reread;
 pub use long::{StreamVerifier, sign_long, sign_parts};
 pub use message::{
-    COSIGNATURE_DOMAIN, KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, RECORD_DOMAIN,
-    SEALED_DIGEST_DOMAIN, Signer,
+    COSIGNATURE_DOMAIN, IGOR_DOMAIN, KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN,
+    RECORD_DOMAIN, SCROLL_DOMAIN, SEALED_DIGEST_DOMAIN, Signer,
 };
 pub use private::PrivateKey;
 pub use repeated::RepeatedKeys;

@@ -10,6 +10,7 @@
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}    mark: if it differs
 //! {…,"type":"key/create"}                      [`key_event`]
 //! {"places":[…],"type":"places"}               names that only the home can make
+//! {"digest":…,"type":"signature/rye"}          a signature that is in no record: SHA-256 of its bytes
 //! ```
 //! RFC 8785, so each entry has one text: `read(x)?.to_bytes() == x`. An entry contains no names. A
 //! reader of a host's log learns that something was sealed, but not its content.
@@ -33,6 +34,7 @@ const REDACTION: &str = "redaction/transcript";
 const TOMBSTONE: &str = "tombstone/";
 const RESTART: &str = "restart";
 const PLACES: &str = "places";
+const SIGNATURE: &str = "signature/rye";
 /// Most second places that an entry names.
 pub const MAX_LISTED_PLACES: usize = 16;
 /// The largest whole number that every reader of JSON keeps exactly (RFC 7493 §2.2).
@@ -79,6 +81,8 @@ pub enum LogEntry {
     Key(Box<KeyEvent>),
     /// The names of the log's second places besides the default one, in ascending order.
     Places(Vec<Digest>),
+    /// A signature of Rye's on a document, by the SHA-256 of its bytes: it is in no record.
+    Signature(Digest),
     /// An entry of a type that this version does not know.
     Unknown,
 }
@@ -123,6 +127,11 @@ impl LogEntry {
                 Self::Fork(fork::read(kind, &value).ok_or(BadEntry)?)
             }
             (None, PLACES) => Self::Places(places(&value).ok_or(BadEntry)?),
+            (None, SIGNATURE) => {
+                let digest = value.get("digest").and_then(Value::as_str);
+                let digest = digest.and_then(Digest::parse_hex).ok_or(BadEntry)?;
+                Self::Signature(digest)
+            }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };
@@ -147,6 +156,9 @@ impl LogEntry {
             Self::Restart(restart) => restart_text(restart),
             Self::Key(event) => event.to_text(),
             Self::Places(names) => places_text(names)?,
+            Self::Signature(digest) => {
+                format!("{{\"digest\":\"{digest}\",\"type\":\"{SIGNATURE}\"}}")
+            }
             Self::Unknown => return None,
         };
         (text.len() <= MAX_LOG_ENTRY_BYTES).then(|| text.into_bytes())
@@ -286,6 +298,7 @@ mod tests {
             LogEntry::Restart(restart(Some(b"another"))),
             LogEntry::Places(Vec::new()),
             LogEntry::Places(names(MAX_LISTED_PLACES)),
+            LogEntry::Signature(Digest::of(b"a signature")),
         ]
     }
 

@@ -35,7 +35,7 @@ mod store;
 pub use pin::{Pin, Pins};
 use places::Placed;
 pub use places::SealPlaces;
-pub use places::{END_IN_DOUBT, LastOf, covering};
+pub use places::{END_IN_DOUBT, LastOf, covering, head_of_signature, signature_in};
 pub use scope::{Scope, ScopeFormat, ThreadPattern};
 pub use store::TrustStore;
 
@@ -307,6 +307,12 @@ impl Trust {
             evidence: stamped.chain(purpose.evidence).min(),
             ..*purpose
         }
+    }
+
+    /// Is an entry of a log the earliest end of the key? Then the places of its seals in the log of
+    /// this host decide.
+    pub fn is_ended_in_log(&self, key: &PublicKey) -> bool {
+        self.places.is_some() && self.store.ended_at(key).is_some()
     }
 
     /// The place of `heads` in the log, relative to the entry that ended the key.

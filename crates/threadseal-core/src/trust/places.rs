@@ -4,8 +4,9 @@
 //! (`spec/keys-and-trust.md` §8). The library reads no log. A caller that verifies with a log
 //! passes it in here.
 
-use crate::key::PublicKey;
-use crate::record::Head;
+use crate::digest::Digest;
+use crate::key::{PublicKey, Signature};
+use crate::record::{Head, RecordId};
 use crate::time::Timestamp;
 use crate::tlog::entry::key_event::KeyHistory;
 use std::fmt;
@@ -23,6 +24,12 @@ pub trait SealPlaces: fmt::Debug + Send + Sync {
 
     /// The key events in the log; `None` if it cannot be read.
     fn keys(&self) -> Option<&KeyHistory>;
+
+    /// The root that the log has for this head, if it has one. Of formats whose heads cover no
+    /// signature it is a digest of the signatures.
+    fn root(&self, _head: &Head) -> Option<Digest> {
+        None
+    }
 
     /// Whether the log was rolled back, or cannot be compared with what is known of it elsewhere.
     ///
@@ -76,6 +83,23 @@ impl Placed {
             false => Self::Not,
         }
     }
+}
+
+/// A signature that is in no record, in the place of a head that covers it.
+pub fn head_of_signature(signature: &Signature) -> Head {
+    let line = Digest::of(signature.as_bytes());
+    Head {
+        record: RecordId::from_bytes(*line.as_bytes()),
+        seq: 0,
+        size: 0,
+        line,
+    }
+}
+
+/// The signature in the place of a head, as [`head_of_signature`] makes it.
+pub fn signature_in(head: &Head) -> Option<&Digest> {
+    let names_itself = head.record.as_bytes() == head.line.as_bytes();
+    (names_itself && head.seq == 0 && head.size == 0).then_some(&head.line)
 }
 
 /// The last seal of a key in a record, with its head.

@@ -1,4 +1,5 @@
-//! Computes every example of `spec/keys-and-trust.md` from its two seeds.
+//! Computes every example of `spec/keys-and-trust.md` from its two seeds, and the ends of keys in
+//! `spec/host-log.md`.
 
 use std::fmt::Write as _;
 use threadseal_core::digest::Digest;
@@ -9,13 +10,19 @@ use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
 use threadseal_core::testing::{key, signer};
 use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::LogEntry;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::rye::TrustSet;
 use threadseal_core::trust::{Pins, Trust, TrustName, TrustStore};
 use threadseal_testkit::in_repository;
 
 /// The block after `<!-- example: name -->`.
 fn example(name: &str) -> String {
-    let spec = std::fs::read_to_string(in_repository("spec/keys-and-trust.md")).unwrap();
+    example_of("spec/keys-and-trust.md", name)
+}
+
+fn example_of(spec: &str, name: &str) -> String {
+    let spec = std::fs::read_to_string(in_repository(spec)).unwrap();
     let marker = format!("<!-- example: {name} -->\n```\n");
     let (_, rest) = spec.split_once(&marker).unwrap();
     rest[..rest.find("```").unwrap()].to_owned()
@@ -51,6 +58,24 @@ fn the_files_of_a_private_key_are_the_examples() {
         *encrypted,
     );
     assert_example("private-key", &computed);
+}
+
+#[test]
+fn the_ends_of_keys_in_a_log_are_the_examples() {
+    let usages = [
+        KeyUsage::Observed,
+        KeyUsage::Rye,
+        KeyUsage::Scroll,
+        KeyUsage::Igor,
+    ];
+    let mut computed = String::new();
+    for usage in usages {
+        let event = KeyEvent::sign(KeyChange::Revoke, &signer(1, usage)).unwrap();
+        let entry = LogEntry::Key(Box::new(event)).to_bytes().unwrap();
+        computed.push_str(&String::from_utf8(entry).unwrap());
+        computed.push('\n');
+    }
+    assert_eq!(example_of("spec/host-log.md", "key-ends"), computed);
 }
 
 #[test]

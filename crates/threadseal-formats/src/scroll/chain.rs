@@ -9,6 +9,7 @@
 
 use super::facts::{AsV01, Facts, RoundedTimestamp, SigFacts, TurnRead, except};
 use super::schema::{Encoding, SchemaViolation};
+use super::signatures::Signatures;
 use super::split::Place;
 use super::verify::{Rules, VerifyResult, Walk};
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub struct Tip {
     pub turn: u64,
     /// The encoding under which the chain is hashed.
     pub encoding: Encoding,
+    /// The signatures up to it.
+    pub signatures: Signatures,
 }
 
 /// Takes the turns of a chain in order.
@@ -96,6 +99,8 @@ pub(super) struct Seen {
     pub(super) held_until: Option<TrustedUntil>,
     /// Keys whose signatures hold, in order of their first turn.
     pub(super) signers: Vec<PublicKey>,
+    /// Of each of these its last turn, with the signatures up to it.
+    pub(super) last_signed: Vec<Option<(Head, Signatures)>>,
     /// A last piece without an end, and whether it is a whole turn all the same.
     pub(super) unended: Option<(Place, bool)>,
     pub(super) tip: Option<Tip>,
@@ -226,6 +231,7 @@ impl Verifier {
         self.signature(facts, &mark);
         self.uncovered(facts, read, &mark);
         self.head(facts);
+        self.seen.note_last(facts);
         let signed = facts.sig.is_some().then_some(facts.timestamp_ns);
         self.until(&mark, signed);
         self.prev = Some(facts.hash);
@@ -359,10 +365,15 @@ impl Verifier {
             size,
             line: facts.hash,
         };
+        let before = seen
+            .tip
+            .map_or_else(Signatures::default, |tip| tip.signatures);
+        let signature = facts.sig.as_ref().map(|sig| sig.bytes.as_slice());
         seen.tip = Some(Tip {
             head,
             turn: facts.turn,
             encoding: facts.encoding,
+            signatures: before.then(seq, signature),
         });
         if !facts.hash_holds {
             return;
@@ -432,5 +443,18 @@ impl Seen {
             return self.fault(mark, Verdict::Malformed, FindingCode::TooManyKeys, text);
         }
         self.signers.push(key);
+        self.last_signed.push(None);
+    }
+
+    /// Notes the last turn of its signer.
+    fn note_last(&mut self, facts: &Facts) {
+        let (Some(sig), Some(tip)) = (&facts.sig, &self.tip) else {
+            return;
+        };
+        let key = sig.key.filter(|_| sig.holds && facts.hash_holds);
+        let at = self.signers.iter().position(|signer| Some(*signer) == key);
+        if let Some(last) = at.and_then(|at| self.last_signed.get_mut(at)) {
+            *last = Some((tip.head, tip.signatures));
+        }
     }
 }

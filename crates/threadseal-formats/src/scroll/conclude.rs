@@ -11,6 +11,7 @@
 
 use super::chain::{ChainOptions, Seen, Tip, Verifier, put};
 use super::facts::TurnReader;
+use super::signatures::Signatures;
 use super::split::{Container, ContainerFault, End, Splitter};
 use crate::verified::{Grounds, Verified};
 use serde_json::json;
@@ -127,6 +128,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     list_timestamps(&mut report, &seen);
     check_signed(&mut report, &seen, held, !options.pinned.is_empty());
     report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
+    report.root = report.head.and(seen.tip).map(|tip| tip.signatures.digest());
     report.dates.sealed = seen.last_signed_at.filter(|_| vouched && sound);
     report.trusted_until = trusted_until(&seen, vouched, held);
     if !report.verdict.is_evidence() && (held || counted) {
@@ -256,15 +258,20 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         let how = format!("{} of {} turns are signed", seen.signed, seen.turns);
         report.check(CheckName::Signatures, CheckResult::of(good), Some(how));
     }
-    let purpose = Purpose {
-        usage: KeyUsage::Scroll,
-        format: ScopeFormat::Scroll,
-        thread: None,
-        evidence: judging.held_since,
-        heads: &[],
-    };
+    let sound = !report.verdict.is_evidence();
     let mut all = !seen.signers.is_empty();
-    for key in &seen.signers {
+    for (at, key) in seen.signers.iter().enumerate() {
+        let heads = match sound {
+            true => covering(seen, at, judging.trust),
+            false => Vec::new(),
+        };
+        let purpose = Purpose {
+            usage: KeyUsage::Scroll,
+            format: ScopeFormat::Scroll,
+            thread: None,
+            evidence: judging.held_since,
+            heads: &heads,
+        };
         let judgement = judging.trust.judge(key, &purpose, judging.now);
         all &= report.signer(key, &judgement);
     }
@@ -284,6 +291,24 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         }
     }
     all
+}
+
+/// The heads that cover the signatures of the signer in place `at`: of its last turn, and of later
+/// ones that are the last of their signer or of the chain. One that the log of this host has with
+/// other signatures covers none.
+fn covering(seen: &Seen, at: usize, trust: &Trust) -> Vec<Head> {
+    let last = |at: usize| seen.last_signed.get(at).copied().flatten();
+    let Some((own, _)) = last(at) else {
+        return Vec::new();
+    };
+    let tip = seen.tip.map(|tip| (tip.head, tip.signatures));
+    let all = (0..seen.signers.len()).filter_map(last).chain(tip);
+    let is_logged_so = |(head, signatures): &(Head, Signatures)| {
+        let logged = trust.places.as_ref().and_then(|places| places.root(head));
+        logged.is_none_or(|root| root == signatures.digest())
+    };
+    let covers = all.filter(|(head, _)| head.seq >= own.seq);
+    covers.filter(is_logged_so).map(|(head, _)| head).collect()
 }
 
 fn end_of(seen: &Seen) -> heads::End {

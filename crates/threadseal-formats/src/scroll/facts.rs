@@ -11,6 +11,7 @@
 use super::keys::Keys;
 use super::quick;
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
+use super::signatures;
 use super::split::trim_end;
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
@@ -73,6 +74,8 @@ pub(super) struct SigFacts {
     pub(super) holds_for_pinned: bool,
     /// Whether `sig` has members that no hash covers.
     pub(super) extra: bool,
+    /// Its key and signature, for [`super::Signatures`].
+    pub(super) bytes: Vec<u8>,
 }
 
 /// One sealed turn that follows the schema.
@@ -335,6 +338,7 @@ fn gather(
             key: checked.map(|(key, _)| key),
             holds: checked.is_some_and(|(_, holds)| holds),
             extra: sig.extra,
+            bytes: signatures::bytes_of(sig),
         }
     });
     Ok(Facts {

@@ -12,6 +12,7 @@
 //! | `schema` | the schema of a turn, checked on its canonical text |
 //! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
 //! | `seal` | hash, signature, link |
+//! | `signatures` | a digest of all signatures up to a turn |
 //! | `quick` | the same for usual turns, in one walk |
 //! | `keys` | the signing keys, and a cache that makes later signatures cheaper |
 //! | `facts` | all facts of one sealed turn alone |
@@ -33,6 +34,7 @@ mod keys;
 mod quick;
 mod schema;
 mod seal;
+mod signatures;
 mod split;
 mod turn;
 mod verify;
@@ -47,6 +49,7 @@ pub use facts::{
 };
 pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
 pub use seal::{check_place, seal, seal_chain};
+pub use signatures::Signatures;
 pub use split::{Container, ContainerFault, End, Place, Splitter};
 pub use turn::{SealedTurn, Turn, body_hash, deserialize, hash_text, serialize};
 pub use verify::{Failure, Reason, VerifyResult, verify, verify_as_v01};

@@ -10,6 +10,7 @@
 
 use super::facts::covered;
 use super::schema::{self, Encoding, Role, SchemaViolation};
+use super::signatures;
 use threadseal_core::canon::json::{self, Value};
 use threadseal_core::canon::{Unrepresentable, cbor, jcs};
 use threadseal_core::digest::Digest;
@@ -133,7 +134,8 @@ pub struct SealedTurn {
     encoding: Encoding,
     hash: Digest,
     covered: u64,
-    is_signed: bool,
+    /// The bytes of key and signature; none where it is not signed.
+    signature: Option<Vec<u8>>,
 }
 
 impl SealedTurn {
@@ -144,7 +146,8 @@ impl SealedTurn {
     pub fn from_value(value: Value) -> Result<Self, SchemaViolation> {
         let canonical = canonical(&value)?;
         let shape = schema::check(&canonical)?;
-        let (hash, is_signed, encoding) = (shape.hash, shape.sig.is_some(), shape.encoding);
+        let (hash, encoding) = (shape.hash, shape.encoding);
+        let signature = shape.sig.as_ref().map(signatures::bytes_of);
         let covered = covered(&canonical, &shape, encoding)?.len() as u64;
         match hash {
             None => Err(SchemaViolation::new("/hash", "is missing")),
@@ -154,7 +157,7 @@ impl SealedTurn {
                 encoding,
                 hash,
                 covered,
-                is_signed,
+                signature,
             }),
         }
     }
@@ -204,7 +207,12 @@ impl SealedTurn {
 
     /// Does it carry a signature?
     pub fn is_signed(&self) -> bool {
-        self.is_signed
+        self.signature.is_some()
+    }
+
+    /// The bytes of its key and signature, for [`super::Signatures`].
+    pub fn signature(&self) -> Option<&[u8]> {
+        self.signature.as_deref()
     }
 }
 

@@ -32,6 +32,7 @@ pub mod rye_compat;
 pub mod turn_proof;
 
 mod check;
+mod handover;
 mod key_succession;
 mod order;
 mod payloads;

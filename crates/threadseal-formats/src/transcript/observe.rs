@@ -1,16 +1,17 @@
 //! The report of an observed log: its seal file, its lines, its trust, its heads.
 
+use super::handover::Keys;
 use super::log::LogScan;
 use super::observed::{ObservedSeal, SealFile};
 use super::verify::VerifyOptions;
-use threadseal_core::key::KeyUsage;
+use threadseal_core::key::PublicKey;
 use threadseal_core::limits::MAX_FINDINGS;
+use threadseal_core::record::Head;
 use threadseal_core::report::heads::{self, End, HeadMatch};
 use threadseal_core::report::{
     CheckName, CheckResult, Completeness, Expectation, Finding, FindingCode, Format, Profile,
     Report, Stats, TrustedUntil, Verdict,
 };
-use threadseal_core::trust::{Purpose, ScopeFormat};
 
 /// Joins a checked seal file and a read log to one report.
 pub fn report(
@@ -81,28 +82,30 @@ pub fn report(
 }
 
 fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>) -> bool {
-    let last = file.last().map(|last| last.head);
-    let purpose = Purpose {
-        usage: KeyUsage::Observed,
-        format: ScopeFormat::Log,
-        thread: None,
-        evidence: options.held_since,
-        heads: last.as_slice(),
+    let last_of = |key: &PublicKey| -> Option<Head> {
+        let mut seals = file.seals.iter().rev();
+        seals.find(|seal| seal.key == *key).map(|seal| seal.head)
     };
-    let vouched = report.signer(
-        &file.key,
-        &options.trust.judge(&file.key, &purpose, options.now),
-    );
-    report.check(
-        CheckName::Trust,
-        if vouched {
-            CheckResult::Pass
-        } else {
-            CheckResult::Fail
-        },
-        None,
-    );
-    vouched
+    let next = file.next_keys.iter();
+    let keys = Keys {
+        first: (file.key, last_of(&file.key)),
+        next: next.map(|next| (next, last_of(&next.key))).collect(),
+    };
+    let mut all = true;
+    for judged in keys.judge(options) {
+        // A key that made no seal is no signer.
+        if judged.seals {
+            all &= report.signer(&judged.key, &judged.judgement);
+        }
+        if judged.is_refuted {
+            let text =
+                "a key that has ended names another key in its place than in the log of this host";
+            let finding = Finding::error(FindingCode::KeyNotAllowed, text);
+            report.downgrade(Verdict::Forged, finding);
+        }
+    }
+    report.check(CheckName::Trust, CheckResult::of(all), None);
+    all
 }
 
 /// Names the redactions that the seal file states.

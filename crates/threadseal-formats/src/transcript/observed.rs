@@ -6,28 +6,34 @@
 //!                      {"salts":[[LEVEL,NUMBER,HEX],…]}, statements of redactions     (see `seal_front`)
 //!                      {"leaves":"<base64 of 32-byte leaf hashes>"} …
 //!                      {"seal":{"seq","size","lines","root","sidecar","time","final","note"}}
+//!                      {"format":"threadseal-observed/3","next":{"key","signature"}}   (see `handover`)
 //! ```
 //! Invariants: the log's bytes are hashed as stored and never re-serialised. A seal proves that
-//! bytes existed, never which program wrote them. Every seal of a file is made by the key of its
-//! header. Only [`SealFile::walk`] gives the leaf of a line: in format 2 it has a salt.
+//! bytes existed, never which program wrote them. The seals of a file are made by the key of its
+//! header, and after a line that names another key by that one. Only [`SealFile::walk`] gives the leaf of a line: in format 2 it has a salt.
 //!
 //! Not here: comparing a log with its seals (`log`), files (`threadseal-store`).
 
+pub use super::handover::{NextKey, names_next};
 pub use super::seal_front::{Header, Redaction, replacement};
 
 use super::event::Cursor;
+use super::handover;
 use super::seal_front::{REDACTED_START, SignedRedaction, parse_salts, salts_line};
 use super::statement::{LineNote, Statement};
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::encoding;
 use threadseal_core::error::Error;
-use threadseal_core::key::{PublicKey, Signer};
-use threadseal_core::limits::{MAX_LINE_BYTES, MAX_OBSERVED_LINES, MAX_OBSERVED_REDACTIONS};
+use threadseal_core::key::{KeyUsage, PublicKey, Signer};
+use threadseal_core::limits::{
+    MAX_LINE_BYTES, MAX_OBSERVED_LINES, MAX_OBSERVED_NEXT_KEYS, MAX_OBSERVED_REDACTIONS,
+};
 use threadseal_core::merkle::{Frontier, leaf_hash};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{Finding, FindingCode, Verdict};
 use threadseal_core::salts::{Salts, Secret, Walk};
 use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::key_event::KeyEvent;
 
 /// The text after the signature of a seal line.
 const LINE_END: &[u8] = b"\\n\"}}";
@@ -51,14 +57,18 @@ pub struct ObservedSeal {
     pub time: Timestamp,
     /// Is the log ended, so that it may not grow?
     pub is_final: bool,
+    /// The key that made it.
+    pub key: PublicKey,
 }
 
 /// A seal file that was read and checked alone, without its log.
 pub struct SealFile {
     /// The record.
     pub record: RecordId,
-    /// The key of all its seals.
+    /// The key of its first seal, by the header.
     pub key: PublicKey,
+    /// The keys that took its place one after the other, as far as the last good seal covers it.
+    pub next_keys: Vec<NextKey>,
     /// All good seals, in order.
     pub seals: Vec<ObservedSeal>,
     /// Leaf hashes of all lines under the last good seal.
@@ -75,6 +85,8 @@ pub struct SealFile {
     /// Bytes of the header, the salts and the statements.
     front_bytes: usize,
     state: State,
+    /// Keys that the next seal is to name before it.
+    to_name: Vec<NextKey>,
 }
 
 /// The state on which the next seal builds.
@@ -120,7 +132,7 @@ pub fn parse(bytes: &[u8]) -> Result<SealFile, Finding> {
             .at_line(1)
         })?;
     let mut file = SealFile::empty(header, None, &bytes[..=end]);
-    let mut reader = Reader::new(file.state.sidecar.clone(), end + 1);
+    let mut reader = Reader::new(file.state.sidecar.clone(), end + 1, header.key);
     let mut statements = Vec::new();
     if header.is_salted() {
         match reader.front(bytes, &header) {
@@ -169,7 +181,7 @@ pub struct Front {
 pub fn front(bytes: &[u8]) -> Option<Front> {
     let end = memchr::memchr(b'\n', bytes)?;
     let header = Header::parse(&bytes[..end])?;
-    let mut reader = Reader::new(Hasher::new(), end + 1);
+    let mut reader = Reader::new(Hasher::new(), end + 1, header.key);
     let (mut salts, mut redactions) = (None, Vec::new());
     if header.is_salted() {
         let (found, statements) = reader.front(bytes, &header).ok()?;
@@ -216,6 +228,10 @@ struct Reader {
     sidecar: Hasher,
     /// Leaves since the last seal.
     leaves: Vec<Digest>,
+    /// The key that makes the next seal.
+    key: PublicKey,
+    /// Keys that were named since the last seal.
+    next_keys: Vec<NextKey>,
     at: usize,
     line: u64,
 }
@@ -223,12 +239,14 @@ struct Reader {
 type Fault = (Verdict, Finding);
 
 impl Reader {
-    /// Reads from the second line on, which begins at `at`.
-    fn new(sidecar: Hasher, at: usize) -> Self {
+    /// Reads from the second line on, which begins at `at`; `key` makes the first seal.
+    fn new(sidecar: Hasher, at: usize, key: PublicKey) -> Self {
         Self {
             tree: Frontier::new(),
             sidecar,
             leaves: Vec::new(),
+            key,
+            next_keys: Vec::new(),
             at,
             line: 1,
         }
@@ -278,10 +296,13 @@ impl Reader {
                 self.tree.push_leaf(*leaf);
             }
             self.leaves.extend(leaves);
+        } else if names_next(line) {
+            self.next_key(line, file)?;
         } else {
             let seal = self.seal(line, file)?;
             file.seals.push(seal);
             file.leaves.append(&mut self.leaves);
+            file.next_keys.append(&mut self.next_keys);
             file.sealed_bytes = (self.at + length) as u64;
         }
         self.sidecar.update(line);
@@ -296,6 +317,37 @@ impl Reader {
         Ok(())
     }
 
+    /// Takes a line that names the key of the next seals.
+    fn next_key(&mut self, line: &[u8], file: &SealFile) -> Result<(), Fault> {
+        let tampered = |code, text: &str| (Verdict::Tampered, Finding::error(code, text));
+        let (key, signature) = handover::parse(line).ok_or_else(|| {
+            let text = "the line that names the next key is not in its canonical form";
+            tampered(FindingCode::SealMalformed, text)
+        })?;
+        let last = file.seals.last();
+        let earlier = file.next_keys.iter().chain(&self.next_keys);
+        let count = earlier.clone().count();
+        let is_new = key != file.key && earlier.clone().all(|earlier| earlier.key != key);
+        let follows_seal = last.is_some_and(|last| !last.is_final) && self.leaves.is_empty();
+        if !follows_seal || !is_new || count >= MAX_OBSERVED_NEXT_KEYS {
+            let text = "the line that names the next key does not match the part of the seal file before it";
+            return Err(tampered(FindingCode::SealOrder, text));
+        }
+        let rotation = KeyEvent::rotation(KeyUsage::Observed, self.key, key, signature);
+        let rotation = rotation.ok_or_else(|| {
+            let text = "the key before did not sign the line that names the next key";
+            let finding = Finding::error(FindingCode::SignatureBad, text);
+            (Verdict::Forged, finding)
+        })?;
+        self.next_keys.push(NextKey {
+            seq: file.seals.len() as u64,
+            rotation,
+            key,
+        });
+        self.key = key;
+        Ok(())
+    }
+
     fn seal(&self, line: &[u8], file: &SealFile) -> Result<ObservedSeal, Fault> {
         let tampered = |code, text: &str| (Verdict::Tampered, Finding::error(code, text));
         let parsed = parse_seal(line, &file.header).ok_or_else(|| {
@@ -304,7 +356,10 @@ impl Reader {
                 "the seal line is not in its canonical form",
             )
         })?;
-        let seal = parsed.seal;
+        let seal = ObservedSeal {
+            key: self.key,
+            ..parsed.seal
+        };
         let last = file.seals.last();
         let in_order = seal.head.seq == file.seals.len() as u64
             && last.is_none_or(|last| last.head.size <= seal.head.size && !last.is_final);
@@ -320,8 +375,13 @@ impl Reader {
                 "the leaf hashes are not those that were sealed",
             ));
         }
-        if !parsed.note.holds(&file.key) {
-            let text = "the signature of the seal does not verify under the key of the header";
+        if !parsed.note.holds(&self.key) {
+            let text = match self.key == file.key {
+                true => "the signature of the seal does not verify under the key of the header",
+                false => {
+                    "the signature of the seal does not verify under the key that was named last"
+                }
+            };
             return Err((
                 Verdict::Forged,
                 Finding::error(FindingCode::SignatureBad, text),
@@ -347,6 +407,7 @@ impl SealFile {
         Self {
             record: header.record,
             key: header.key,
+            next_keys: Vec::new(),
             seals: Vec::new(),
             leaves: Vec::new(),
             redactions: Vec::new(),
@@ -359,14 +420,67 @@ impl SealFile {
                 tree: Frontier::new(),
                 sidecar,
             },
+            to_name: Vec::new(),
         }
+    }
+
+    /// The key of the last good seal; without one that of the header.
+    pub fn current_key(&self) -> &PublicKey {
+        self.next_keys.last().map_or(&self.key, |next| &next.key)
+    }
+
+    /// Is it a key of this file?
+    pub fn has_key(&self, key: &PublicKey) -> bool {
+        *key == self.key || self.next_keys.iter().any(|next| next.key == *key)
+    }
+
+    /// Has the next seal name the keys that took the place of the current one, by these rotations.
+    ///
+    /// # Errors
+    /// Kind `Key` when they do not lead from the current key to others that the file does not have,
+    /// or there is no seal yet; `Limit` beyond a bound.
+    pub fn hand_over(&mut self, rotations: &[KeyEvent]) -> Result<(), Error> {
+        let seq = self.seals.len() as u64;
+        for rotation in rotations {
+            let before = self
+                .to_name
+                .last()
+                .map_or(self.current_key(), |next| &next.key);
+            let next = handover::next_of(rotation).filter(|next| {
+                let is_named = self.to_name.iter().any(|named| named.key == *next);
+                rotation.public() == before && !self.has_key(next) && !is_named
+            });
+            let key = next.filter(|_| seq > 0).ok_or_else(|| {
+                Error::key("the rotation of the key does not continue this seal file")
+            })?;
+            if self.next_keys.len() + self.to_name.len() >= MAX_OBSERVED_NEXT_KEYS {
+                let text = format!("a seal file names at most {MAX_OBSERVED_NEXT_KEYS} next keys");
+                return Err(Error::new(threadseal_core::error::ErrorKind::Limit, text));
+            }
+            self.to_name.push(NextKey {
+                seq,
+                rotation: rotation.clone(),
+                key,
+            });
+        }
+        Ok(())
+    }
+
+    /// Bytes of the lines that name the keys of [`Self::hand_over`].
+    pub fn naming_bytes(&self) -> u64 {
+        let lines = self.to_name.iter();
+        let lines = lines.map(|next| handover::line_of(&next.rotation, &next.key));
+        lines.map(|line| line.len() as u64 + 1).sum()
     }
 
     /// Takes the statements that hold: each names a seal of this file, and lines under it.
     fn take(&mut self, statements: Vec<SignedRedaction>) {
         for statement in statements {
-            let why = if !statement.holds(&self.header) {
-                "its signature does not verify under the key of the header"
+            let by = statement.key.unwrap_or(self.key);
+            let why = if !self.has_key(&by) {
+                "it is by a key that the seal file does not name"
+            } else if !statement.holds(&self.header) {
+                "its signature does not verify"
             } else if !self.covers(&statement.redaction) {
                 "no seal of this file is the one that it names, or covers its lines"
             } else {
@@ -447,7 +561,7 @@ impl SealFile {
     ///
     /// # Errors
     /// Kind `Refused` when the seal file has faults, has ended, or the log shrank, or a salt is gone. Kind `Key` when
-    /// `signer` is not the key of the header.
+    /// `signer` is not the current key, or the last one of [`Self::hand_over`].
     pub fn seal(
         &mut self,
         new_lines: &[Digest],
@@ -464,7 +578,11 @@ impl SealFile {
                 "the seal file does not allow another seal; hint: verify it",
             ));
         }
-        if *signer.public_key() != self.key {
+        let by = self
+            .to_name
+            .last()
+            .map_or(self.current_key(), |next| &next.key);
+        if signer.public_key() != by {
             return Err(Error::key(
                 "another key made the seals of this log; hint: seal with that key, or --restart begins a new record",
             ));
@@ -483,6 +601,11 @@ impl SealFile {
         })?;
         let start = out.len();
         let mut state = self.state.clone();
+        for next in &self.to_name {
+            let line = handover::line_of(&next.rotation, &next.key);
+            out.extend_from_slice(line.as_bytes());
+            out.push(b'\n');
+        }
         for leaves in new_leaves.chunks(LEAVES_A_LINE) {
             let bytes: Vec<u8> = leaves.iter().flat_map(|leaf| *leaf.as_bytes()).collect();
             out.extend_from_slice(
@@ -513,6 +636,7 @@ impl SealFile {
             root: state.tree.root(),
             time,
             is_final,
+            key: *signer.public_key(),
         };
         state.sidecar.update(&line);
         state.sidecar.update(b"\n");
@@ -521,6 +645,7 @@ impl SealFile {
         self.sealed_bytes += (out.len() - start) as u64;
         self.state = state;
         self.leaves.extend_from_slice(&new_leaves);
+        self.next_keys.append(&mut self.to_name);
         self.seals.push(seal);
         self.faults.clear();
         Ok(seal)
@@ -561,7 +686,7 @@ pub fn redact(bytes: &[u8], redaction: &Redaction, signer: &dyn Signer) -> Resul
         let text = "the lines of this record have no salts: a redacted line could be guessed from its hash";
         return Err(Error::refused(text));
     };
-    if *signer.public_key() != file.key || !file.covers(redaction) {
+    if !file.has_key(signer.public_key()) || !file.covers(redaction) {
         return Err(refuse("the redaction is not one of this seal file"));
     }
     if file.redactions.len() >= MAX_OBSERVED_REDACTIONS {
@@ -637,15 +762,39 @@ fn too_many_gaps() -> Error {
     Error::new(kind, "the salts of the lines would have too many gaps")
 }
 
-/// The seal in `line` and its key, by the header of its seal file alone. Its signature holds. What
-/// the seal file has before it is not checked.
-pub fn seal_alone(header: &[u8], line: &[u8]) -> Option<(ObservedSeal, Header)> {
+/// A seal without the seal file that it is in.
+pub(super) struct SealAlone {
+    pub(super) header: Header,
+    /// The keys that were named before it.
+    pub(super) next_keys: Vec<NextKey>,
+    pub(super) seal: ObservedSeal,
+}
+
+/// The seal in `line`, by the header of its seal file and the lines of it that name next keys. All
+/// signatures hold. What else the seal file has before it is not checked.
+pub(super) fn seal_alone(header: &[u8], next: &[String], line: &[u8]) -> Option<SealAlone> {
     let header = Header::parse(header)?;
     let parsed = parse_seal(line, &header)?;
-    parsed
-        .note
-        .holds(&header.key)
-        .then_some((parsed.seal, header))
+    let (mut key, mut next_keys) = (header.key, Vec::new());
+    for line in next {
+        let (named, signature) = handover::parse(line.as_bytes())?;
+        if named == header.key || next_keys.iter().any(|next: &NextKey| next.key == named) {
+            return None;
+        }
+        let rotation = KeyEvent::rotation(KeyUsage::Observed, key, named, signature)?;
+        next_keys.push(NextKey {
+            seq: parsed.seal.head.seq,
+            rotation,
+            key: named,
+        });
+        key = named;
+    }
+    let seal = ObservedSeal { key, ..parsed.seal };
+    parsed.note.holds(&key).then_some(SealAlone {
+        header,
+        next_keys,
+        seal,
+    })
 }
 
 /// The leaf hashes of a line of them, without its LF.
@@ -711,6 +860,7 @@ fn parse_seal(line: &[u8], header: &Header) -> Option<ParsedSeal> {
             root,
             time,
             is_final,
+            key: header.key,
         },
         root,
         sidecar,

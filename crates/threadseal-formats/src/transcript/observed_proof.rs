@@ -5,6 +5,7 @@
 //! threadseal/1 proof of observed lines LF
 //! label <text> LF                   the turn, in its maker's words: nothing proves them
 //! header <line 1 of the seal file> LF
+//! next <line of the seal file that names a next key> LF       … of those before the seal, in order
 //! seal <line of a seal> LF
 //! alone <number> … LF               lines that are not shown, whose own hash is in this file; where
 //!                                   the header has format 2 instead: shows <number of lines> LF
@@ -18,21 +19,23 @@
 //! guess. In format 2 nothing can be guessed.
 
 use super::VerifyOptions;
-use super::observed::{self, Header, ObservedSeal, SealFile, seal_alone};
+use super::handover::Keys;
+use super::observed::{
+    self, Header, NextKey, ObservedSeal, SealAlone, SealFile, names_next, seal_alone,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::key::{KeyUsage, PublicKey};
-use threadseal_core::limits::{MAX_TURN_PROOF_BYTES, MAX_TURN_PROOF_LINES};
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::{MAX_OBSERVED_NEXT_KEYS, MAX_TURN_PROOF_BYTES, MAX_TURN_PROOF_LINES};
 use threadseal_core::merkle::{RangeProof, leaf_hash};
 use threadseal_core::record::parse_decimal;
 use threadseal_core::report::{
     CheckName, CheckResult, Finding, FindingCode, Format, Profile, Report, Stats, Verdict,
 };
 use threadseal_core::salts::Secret;
-use threadseal_core::trust::{Purpose, ScopeFormat};
 
 /// The first line of a file.
 pub const FIRST_LINE: &str = "threadseal/1 proof of observed lines";
@@ -49,6 +52,7 @@ fn is_label(text: &str) -> bool {
 pub struct ObservedProof {
     label: String,
     header: String,
+    next: Vec<String>,
     seal: String,
     alone: Vec<u64>,
     runs: Vec<Run>,
@@ -97,7 +101,7 @@ impl ObservedProof {
             let text = "the seal file has faults; hint: threadseal verify";
             return Err(Error::refused(text));
         }
-        let (header, seal) = own_lines(seals, &file)?;
+        let (header, next, seal) = own_lines(seals, &file)?;
         if !is_label(label) {
             return Err(Error::invalid("the label of the proof is no short line"));
         }
@@ -129,6 +133,7 @@ impl ObservedProof {
         let proof = Self {
             label: label.to_owned(),
             header,
+            next,
             seal,
             alone,
             runs,
@@ -166,6 +171,13 @@ impl ObservedProof {
         }
         let label = lines.next()?.strip_prefix("label ")?;
         let header = lines.next()?.strip_prefix("header ")?;
+        let mut next_keys = Vec::new();
+        while let Some(line) = lines.next_if(|line| line.starts_with("next ")) {
+            next_keys.push(line["next ".len()..].to_owned());
+            if next_keys.len() > MAX_OBSERVED_NEXT_KEYS {
+                return None;
+            }
+        }
         let seal = lines.next()?.strip_prefix("seal ")?;
         let is_salted = is_salted(header);
         let next = lines.next()?;
@@ -178,6 +190,7 @@ impl ObservedProof {
         let mut proof = Self {
             label: label.to_owned(),
             header: header.to_owned(),
+            next: next_keys,
             seal: seal.to_owned(),
             alone: alone.collect::<Option<_>>()?,
             runs: Vec::new(),
@@ -239,7 +252,12 @@ impl ObservedProof {
         let label = "label: the words of the proof's maker";
         report.unauthenticated.push(label.to_owned());
         let found = self.look(&mut report);
-        let Some((seal, key)) = found else {
+        let Some(SealAlone {
+            header,
+            next_keys,
+            seal,
+        }) = found
+        else {
             return CheckedLines {
                 report,
                 label: None,
@@ -250,21 +268,8 @@ impl ObservedProof {
         report.record = Some(seal.head.record);
         report.head = Some(seal.head);
         report.dates.sealed = Some(seal.time);
-        let heads = [seal.head];
-        let purpose = Purpose {
-            usage: KeyUsage::Observed,
-            format: ScopeFormat::Log,
-            thread: None,
-            evidence: options.held_since,
-            heads: &heads,
-        };
-        let vouched = report.signer(&key, &options.trust.judge(&key, &purpose, options.now));
-        let result = if vouched {
-            CheckResult::Pass
-        } else {
-            CheckResult::Fail
-        };
-        report.check(CheckName::Trust, result, None);
+        let vouched = check_trust(&mut report, &header, &next_keys, &seal, options);
+        report.check(CheckName::Trust, CheckResult::of(vouched), None);
         for number in &self.alone {
             let text = format!(
                 "the hash of line {number} alone is in the proof: a reader can confirm a guess of that whole line"
@@ -285,14 +290,16 @@ impl ObservedProof {
     }
 
     /// All checks but trust.
-    fn look(&self, report: &mut Report) -> Option<(ObservedSeal, PublicKey)> {
-        let Some((seal, header)) = seal_alone(self.header.as_bytes(), self.seal.as_bytes()) else {
-            let text = "the signature of the seal does not verify under the key of the header";
+    fn look(&self, report: &mut Report) -> Option<SealAlone> {
+        let found = seal_alone(self.header.as_bytes(), &self.next, self.seal.as_bytes());
+        let Some(found) = found else {
+            let text = "the signature of the seal does not verify under the key of the header, or the one named last";
             let finding = Finding::error(FindingCode::SignatureBad, text);
             report.downgrade(Verdict::Forged, finding);
             return None;
         };
         report.check(CheckName::Signatures, CheckResult::Pass, None);
+        let (seal, header) = (&found.seal, &found.header);
         let is_sealed =
             |run: &Run| run.proof.root(&run.leaves(), run.first - 1, seal.lines) == Ok(seal.root);
         if !self.runs.iter().all(is_sealed) {
@@ -308,7 +315,7 @@ impl ObservedProof {
             return None;
         }
         report.check(CheckName::Inclusion, CheckResult::Pass, None);
-        Some((seal, header.key))
+        Some(found)
     }
 }
 
@@ -352,7 +359,11 @@ impl Run {
 impl fmt::Display for ObservedProof {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{FIRST_LINE}\nlabel {}", self.label)?;
-        writeln!(out, "header {}\nseal {}", self.header, self.seal)?;
+        writeln!(out, "header {}", self.header)?;
+        for next in &self.next {
+            writeln!(out, "next {next}")?;
+        }
+        writeln!(out, "seal {}", self.seal)?;
         match is_salted(&self.header) {
             true => {
                 let shown: usize = self.runs.iter().map(|run| run.lines.len()).sum();
@@ -407,8 +418,36 @@ fn is_salted(header: &str) -> bool {
     Header::parse(header.as_bytes()).is_some_and(|header| header.is_salted())
 }
 
-/// The header, and the line of the last seal.
-fn own_lines(seals: &[u8], file: &SealFile) -> Result<(String, String), Error> {
+/// Judges the key of the seal; true where the trust vouches for it.
+fn check_trust(
+    report: &mut Report,
+    header: &Header,
+    next_keys: &[NextKey],
+    seal: &ObservedSeal,
+    options: &VerifyOptions<'_>,
+) -> bool {
+    let own = |key: &PublicKey| Some(seal.head).filter(|_| *key == seal.key);
+    let keys = Keys {
+        first: (header.key, own(&header.key)),
+        next: next_keys
+            .iter()
+            .map(|next| (next, own(&next.key)))
+            .collect(),
+    };
+    let Some(judged) = keys.judge(options).pop() else {
+        return false;
+    };
+    if judged.is_refuted {
+        let text =
+            "a key that has ended names another key in its place than in the log of this host";
+        let finding = Finding::error(FindingCode::KeyNotAllowed, text);
+        report.downgrade(Verdict::Forged, finding);
+    }
+    report.signer(&judged.key, &judged.judgement)
+}
+
+/// The header, the lines that name next keys, and the line of the last seal.
+fn own_lines(seals: &[u8], file: &SealFile) -> Result<(String, Vec<String>, String), Error> {
     let none = || Error::invalid("the log has no seal");
     file.last().ok_or_else(none)?;
     let end = usize::try_from(file.sealed_bytes).map_err(|_| none())?;
@@ -418,7 +457,9 @@ fn own_lines(seals: &[u8], file: &SealFile) -> Result<(String, String), Error> {
     let text = text.ok_or_else(none)?;
     let header = text.lines().next().ok_or_else(none)?;
     let seal = text.lines().next_back().ok_or_else(none)?;
-    Ok((header.to_owned(), seal.to_owned()))
+    let next = text.lines().filter(|line| names_next(line.as_bytes()));
+    let next = next.map(str::to_owned).collect();
+    Ok((header.to_owned(), next, seal.to_owned()))
 }
 
 /// The runs of these numbers: first, and the number after the last.
@@ -473,7 +514,7 @@ mod tests {
     use super::*;
     use crate::transcript::observed::begin;
     use threadseal_core::key::Signer as _;
-    use threadseal_core::key::{LocalSigner, PrivateKey};
+    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
     use threadseal_core::record::RecordId;
     use threadseal_core::time::Timestamp;
     use threadseal_core::trust::Trust;

@@ -42,7 +42,7 @@ const MAX_RUN: u64 = 1 << 32;
 pub struct Header {
     /// The record.
     pub record: RecordId,
-    /// The key of all its seals.
+    /// The key of its first seal.
     pub key: PublicKey,
     /// The commitment to the salts; none in format 1.
     salted: Option<Digest>,
@@ -194,6 +194,8 @@ pub struct Redaction {
 /// A statement with its signature, which is not checked yet.
 pub(super) struct SignedRedaction {
     pub(super) redaction: Redaction,
+    /// The key that signed, where that is not the one of the header.
+    pub(super) key: Option<PublicKey>,
     message: Message,
     signature: Signature,
 }
@@ -218,7 +220,8 @@ impl Redaction {
         self.runs.last().map_or(0, |(first, count)| first + count)
     }
 
-    fn unsigned(&self) -> String {
+    /// The line up to the signature, by `key` where that is not the one of the header.
+    fn unsigned(&self, key: Option<&PublicKey>) -> String {
         let runs: Vec<String> = self
             .runs
             .iter()
@@ -227,8 +230,11 @@ impl Redaction {
         let (mut by, mut why) = (Vec::new(), Vec::new());
         json::write_ascii_string(&mut by, &self.by);
         json::write_ascii_string(&mut why, &self.why);
+        let key = key.map_or(String::new(), |key| {
+            format!(",\"key\":\"{}\"", key.to_hex())
+        });
         format!(
-            "{}{}\",\"lines\":[{}],\"time\":{},\"by\":{},\"why\":{},\"signature\":\"",
+            "{}{}\",\"lines\":[{}],\"time\":{},\"by\":{},\"why\":{}{key},\"signature\":\"",
             String::from_utf8_lossy(REDACTED_START),
             self.head,
             runs.join(","),
@@ -263,7 +269,8 @@ impl Redaction {
                  and its reason in 1 to {MAX_REDACTION_REASON_BYTES} bytes"
             )));
         }
-        let start = self.unsigned();
+        let key = Some(signer.public_key()).filter(|key| **key != header.key);
+        let start = self.unsigned(key);
         let signature = signer.sign(&message(header, start.as_bytes()))?;
         let signature = encoding::base64(signature.as_bytes());
         Ok(format!("{start}{signature}\"}}}}\n").into_bytes())
@@ -295,6 +302,12 @@ impl SignedRedaction {
         let by = text(cursor.string()?)?;
         cursor.expect(b",\"why\":")?;
         let why = text(cursor.string()?)?;
+        let mut key = None;
+        if cursor.expect(b",\"key\":\"").is_some() {
+            key = Some(PublicKey::from_hex(cursor.text(64)?).ok()?);
+            cursor.expect(b"\"")?;
+        }
+        let is_other = key.is_none_or(|key| key != header.key);
         cursor.expect(b",\"signature\":\"")?;
         let message = message(header, &line[..cursor.position()]);
         let signature = std::str::from_utf8(cursor.until(b'"')?).ok()?;
@@ -307,17 +320,19 @@ impl SignedRedaction {
             by,
             why,
         };
-        let is_spelled = line.starts_with(redaction.unsigned().as_bytes());
-        (is_spelled && redaction.is_in_bounds()).then_some(Self {
+        let is_spelled = line.starts_with(redaction.unsigned(key.as_ref()).as_bytes());
+        (is_spelled && is_other && redaction.is_in_bounds()).then_some(Self {
             redaction,
+            key,
             message,
             signature,
         })
     }
 
-    /// Does the signature hold under the key of the header?
+    /// Does the signature hold under the key that it names, else under the key of the header?
     pub(super) fn holds(&self, header: &Header) -> bool {
-        header.key.verify(&self.message, &self.signature).is_ok()
+        let by = self.key.unwrap_or(header.key);
+        by.verify(&self.message, &self.signature).is_ok()
     }
 }
 

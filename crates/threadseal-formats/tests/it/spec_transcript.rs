@@ -3,6 +3,7 @@
 use crate::scene::{self, *};
 use threadseal_core::merkle::leaf_hash;
 use threadseal_core::salts::Secret;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_formats::transcript::event::{EventType, Payload, Salt};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
@@ -80,6 +81,24 @@ fn the_observed_log_and_its_seals_are_the_examples() {
             .unwrap();
         assert_eq!(example(name), String::from_utf8(out).unwrap());
     }
+}
+
+#[test]
+fn the_line_that_names_the_next_key_is_the_example() {
+    let observer = signer(3, KeyUsage::Observed);
+    let next = *signer(5, KeyUsage::Observed).public_key();
+    let rotation = KeyEvent::sign(KeyChange::Rotate(next), &observer).unwrap();
+    let mut out = Vec::new();
+    let mut seals = example("observed-seals").into_bytes();
+    let mut read = observed::parse(&seals).unwrap();
+    read.hand_over(&[rotation]).unwrap();
+    let (size, time) = (read.last().unwrap().head.size, stamp(2).timestamp);
+    let next = signer(5, KeyUsage::Observed);
+    read.seal(&[], size, false, time, &next, &mut out).unwrap();
+    let line = out.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+    assert_eq!(example("observed-next").as_bytes(), line);
+    seals.extend_from_slice(&out);
+    assert_eq!(observed::parse(&seals).unwrap().next_keys.len(), 1);
 }
 
 #[test]

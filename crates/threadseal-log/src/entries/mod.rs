@@ -1,4 +1,5 @@
-//! Typed views of the entries that are no heads: forks, redactions, tombstones, key events, second places.
+//! Typed views of the entries that are no heads: forks, redactions, tombstones, key events, second places,
+//! signatures.
 //!
 //! Each view reads one kind of entry with its number. [`EntryView::from_entry`] is the only place that distinguishes
 //! the kinds.
@@ -8,12 +9,14 @@ mod fork;
 mod key_event;
 mod places;
 mod redaction;
+mod signature;
 mod tombstone;
 
 pub(crate) use fork::ForkEntry;
 pub(crate) use key_event::{KeyEventEntry, StoredHeadsFirst};
 pub(crate) use places::PlacesEntry;
 pub(crate) use redaction::RedactionEntry;
+pub(crate) use signature::SignatureEntry;
 pub(crate) use tombstone::TombstoneEntry;
 
 use crate::tree::view::{LogView, of_another_log};

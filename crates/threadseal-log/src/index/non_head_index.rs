@@ -47,6 +47,8 @@ pub(crate) enum NonHeadKind {
     Tombstone(RecordId),
     /// A record of which two histories were sealed.
     Fork(RecordId),
+    /// A signature that is in no record, by its digest in the place of an id.
+    Signature(RecordId),
     /// Something that the index has no word for.
     Other,
 }
@@ -82,6 +84,9 @@ impl NonHeadKind {
             Ok(LogEntry::Redaction(logged)) => Self::Redaction(logged.head.record),
             Ok(LogEntry::Tombstone(logged)) => Self::Tombstone(logged.head.record),
             Ok(LogEntry::Fork(fork)) => Self::Fork(fork.record),
+            Ok(LogEntry::Signature(digest)) => {
+                Self::Signature(RecordId::from_bytes(*digest.as_bytes()))
+            }
             Ok(
                 LogEntry::Head(_) | LogEntry::Restart(_) | LogEntry::Places(_) | LogEntry::Unknown,
             )
@@ -99,6 +104,7 @@ impl NonHeadKind {
             ("redaction", Some(record)) => Self::Redaction(record),
             ("tombstone", Some(record)) => Self::Tombstone(record),
             ("fork", Some(record)) => Self::Fork(record),
+            ("signature", Some(record)) => Self::Signature(record),
             ("other", None) => Self::Other,
             _ => return None,
         })
@@ -110,6 +116,7 @@ impl NonHeadKind {
             Self::Redaction(record) => ("redaction", Some(record)),
             Self::Tombstone(record) => ("tombstone", Some(record)),
             Self::Fork(record) => ("fork", Some(record)),
+            Self::Signature(record) => ("signature", Some(record)),
             Self::Other => ("other", None),
         }
     }

@@ -51,6 +51,8 @@ pub(crate) struct CarryOver {
     last_end: u64,
     /// Key events, with the numbers of their entries.
     key_events: Vec<(u64, KeyEvent)>,
+    /// Signatures for which nothing vouches.
+    unproved_signatures: Vec<Vec<u8>>,
     /// Does a head for which nothing vouches stand before the end of a key?
     unproved_before_key: bool,
     /// Entries that were read.
@@ -125,7 +127,8 @@ impl CarryOver {
         let is_new =
             move |head: &LoggedHead| written.get(&head.head.record) != Some(&head.head.seq);
         let last = heads.into_values().filter(is_new).map(Ordered::Head);
-        let all = self.ordered.into_iter().chain(last);
+        let signatures = self.unproved_signatures.into_iter().map(Ordered::Other);
+        let all = self.ordered.into_iter().chain(last).chain(signatures);
         let entries = all.map(|one| match one {
             Ordered::Head(head) => head_entry(&head),
             Ordered::Other(entry) => Ok(entry),
@@ -151,6 +154,11 @@ impl CarryOver {
             }
             // The log before this one is named by entry 0 of the new log, which lists places of its own.
             Ok(LogEntry::Restart(_) | LogEntry::Places(_)) | Err(_) => {}
+            // It has its place where it is proved, and no place before the end of a key else.
+            Ok(LogEntry::Signature(_)) => match proved {
+                true => self.ordered.push(Ordered::Other(entry.to_vec())),
+                false => self.unproved_signatures.push(entry.to_vec()),
+            },
             Ok(other) => {
                 let new: Vec<LoggedHead> = self.proved.values().copied().collect();
                 new.into_iter().for_each(|head| self.write(head));

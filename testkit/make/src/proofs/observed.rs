@@ -18,6 +18,7 @@ pub(super) fn add(add: &mut Adder) {
         seals(&mut add);
         content(&mut add);
         trust(&mut add);
+        next_keys(&mut add);
     }
     alone(&mut Both(add, 1));
     salts(&mut Both(add, 2));
@@ -572,6 +573,80 @@ fn salts(add: &mut Both<'_>) {
 }
 
 /// Step 5.
+/// Proofs under a seal of a key that took the place of that of the header.
+fn next_keys(add: &mut Both<'_>) {
+    let mut log = add.log();
+    log.next_key(OBSERVER, 5).some(8).seal_by(5);
+    let proof = ObservedProof::of(&log, &[3..=4]);
+    let rule = "step 2: the seal is of the key that was named last";
+    add.proof("next-key", &proof, add.good(false), rule);
+    let mut twice = log.clone();
+    twice.next_key(5, 6).some(8).seal_by(6);
+    let two = ObservedProof::of(&twice, &[3..=4]);
+    add.proof("next-key-twice", &two, add.good(false), rule);
+    let forged = || Verdict::new("forged", &["signature_bad"]);
+    let with = |next: Vec<String>| ObservedProof {
+        next,
+        ..proof.clone()
+    };
+    let rule = "step 2: the line that names the key is missing";
+    add.proof("next-key-missing", &with(Vec::new()), forged(), rule);
+    let rule = "step 2: the lines name each another key";
+    let again = with([proof.next.clone(), proof.next.clone()].concat());
+    add.proof("next-key-again", &again, forged(), rule);
+    let edited = proof
+        .next
+        .iter()
+        .map(|line| line.replacen(":\"", ": \"", 1));
+    let rule = "step 2: the line has its one spelling";
+    add.proof("next-key-blank", &with(edited.collect()), forged(), rule);
+    let mut thief = add.log();
+    thief.next_key(6, 5).some(8).seal_by(5);
+    let thief = ObservedProof::of(&thief, &[3..=4]);
+    let rule = "step 2: the key before signs the line";
+    add.proof("next-key-by-another", &thief, forged(), rule);
+    let rule = "step 1: the lines are before the seal";
+    let text = proof.text();
+    let line = format!("next {}\n", proof.next.concat());
+    let moved = text
+        .replacen(&line, "", 1)
+        .replacen("label ", &format!("{line}label "), 1);
+    add.malformed("next-key-moved", &moved, rule);
+    let unknown = |code| Verdict::new("unknown_signer", &[code]);
+    let (mine, next) = (hex(&observer(OBSERVER)), hex(&observer(5)));
+    for (name, trust, pins, verdict, rule) in [
+        (
+            "next-key-trusted",
+            vec![next.clone()],
+            Vec::new(),
+            add.good(false),
+            "step 5: the key of the seal is judged for itself",
+        ),
+        (
+            "next-key-first-pinned",
+            vec![next.clone()],
+            vec![mine.clone()],
+            add.good(false),
+            "step 5: the key counts as the one before it",
+        ),
+        (
+            "next-key-none-trusted",
+            Vec::new(),
+            Vec::new(),
+            unknown("key_unknown"),
+            "step 5: neither key counts",
+        ),
+    ] {
+        let mut verdict = verdict;
+        verdict.options = Options {
+            trust: Some(trust),
+            pins,
+            ..Options::default()
+        };
+        add.proof(name, &proof, verdict, rule);
+    }
+}
+
 fn trust(add: &mut Both<'_>) {
     let proof = add.of(&[3..=4]);
     let (mine, other) = (hex(&observer(OBSERVER)), hex(&observer(5)));

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::fleet::DatabaseArgs;
 use crate::key_status;
+use crate::keyring::OwnKey;
 use crate::publish_pending::{PendingPublisher, Unpublished};
 use crate::record;
 use crate::render::clean::Clean;
@@ -12,7 +13,7 @@ use crate::trust_file;
 use crate::verifying;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use threadseal_core::key::PublicKey;
+use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::record::{RecordId, RecordKind};
 use threadseal_formats::transcript::manifest;
 use threadseal_log::SealLog;
@@ -24,14 +25,14 @@ use threadseal_store::sys::path_text;
 use threadseal_verify::all_records::place_of;
 
 /// Publishes every seal that the home knows to its log before `old` ends, and refuses if something
-/// would be lost: a seal that cannot be logged, or a thread that has not ended. With `anyway` it
-/// only warns. A key that already ended has nothing more to lose: it can end no thread any more.
+/// would be lost: a seal that cannot be logged, or, of a native key, a thread that has not ended.
+/// With `anyway` it only warns. A key that already ended has nothing more to lose: it can end no thread any more.
 ///
 /// # Errors
 /// When something would be lost, or the home cannot be read.
 pub(super) fn settle(
     home: &Home,
-    old: &PublicKey,
+    old: &OwnKey,
     anyway: bool,
     database: &DatabaseArgs,
     context: &Context,
@@ -55,10 +56,12 @@ pub(super) fn settle(
             }
         }
     }
-    match anyway || key_status::is_over(old, home, context)? {
-        true => Ok(()),
-        false => refuse_open_threads(home, old, database, context),
+    // Only a native key is the authority of threads.
+    let is_authority = old.usage == KeyUsage::Native;
+    if !is_authority || anyway || key_status::is_over(&old.public, home, context)? {
+        return Ok(());
     }
+    refuse_open_threads(home, &old.public, database, context)
 }
 
 /// Logs the seals in records that are newer than their known heads; returns those that could not be

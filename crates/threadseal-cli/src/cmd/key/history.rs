@@ -66,7 +66,8 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
         let next = other.filter(|_| record.is_none());
         let to = other.filter(|_| record.is_some());
         events.push(json!({
-            "entry": at, "change": change.as_str(), "key": id.to_hex(), "name": name,
+            "entry": at, "change": change.as_str(), "usage": event.usage().as_str(),
+            "key": id.to_hex(), "name": name,
             "next": next.map(|next| next.key_id().to_hex()),
             "record": record.map(ToString::to_string),
             "to": to.map(|to| to.key_id().to_hex()),
@@ -82,8 +83,9 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
                 by => by.join(", "),
             };
             out.line(format_args!(
-                "{at:>8}  {:<8}  {id}  {}{next}{to}{record}  confirmed by {by}",
+                "{at:>8}  {:<8}  {:<8}  {id}  {}{next}{to}{record}  confirmed by {by}",
                 change.as_str(),
+                event.usage().as_str(),
                 name.unwrap_or("-")
             ));
         }

@@ -42,10 +42,10 @@ pub(crate) enum KeyCommand {
     Delegate(delegate::DelegateArgs),
     /// Replace a key by a new one, and end the old key
     ///
-    /// The trust store records the end, and for a native key also the log of this home. Earlier
+    /// The old key signs its end for the log of this home, and the trust store records it. Earlier
     /// seals of the old key stay valid, and the new key continues its records.
     Rotate(rotate::RotateArgs),
-    /// End a native key, in the log of this home
+    /// End a key, in the log of this home
     ///
     /// Seals that the log shows to be earlier stay valid.
     Revoke(revoke::RevokeArgs),

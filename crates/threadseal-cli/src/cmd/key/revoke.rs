@@ -33,9 +33,9 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
     let home = context.existing_home()?;
     let keyring = Keyring::of(&home);
     let key = keyring.find(&args.name)?;
-    if key.usage != KeyUsage::Native {
+    if matches!(key.usage, KeyUsage::Log | KeyUsage::Witness) {
         return Err(Failure::new(format!(
-            "the key {:?} is for {} records, but only native keys can sign events for the log; hint: threadseal trust revoke",
+            "the key {:?} has the usage {}, and such a key signs no event for a log; hint: threadseal trust revoke",
             key.name, key.usage
         )));
     }

@@ -100,7 +100,7 @@ fn gone(home: &Home, name: &str) -> Result<Option<OwnKey>, Failure> {
     gone.transpose()
 }
 
-/// Ends the old key, and passes the trust in it to the next one. A native key signs its end for the
+/// Ends the old key, and passes the trust in it to the next one. The old key signs its end for the
 /// log where its private half is here.
 fn end(
     home: &Home,
@@ -110,8 +110,7 @@ fn end(
     args: &RotateArgs,
     context: &Context,
 ) -> Result<(), Failure> {
-    let signs = old.usage == KeyUsage::Native && old.has_private;
-    let signer = match signs {
+    let signer = match old.has_private {
         true => Some(LocalSigner::new(
             keyring.open(old, &args.passphrase)?,
             old.usage,
@@ -119,9 +118,7 @@ fn end(
         false => None,
     };
     let _alone = key_status::begin_end(home, context)?;
-    if old.usage == KeyUsage::Native {
-        ending::settle(home, &old.public, args.anyway, &args.database, context)?;
-    }
+    ending::settle(home, old, args.anyway, &args.database, context)?;
     let entry = match &signer {
         Some(signer) => key_log::say(KeyChange::Rotate(next.public), signer, context)?,
         None => None,
@@ -134,11 +131,11 @@ fn end(
     Ok(())
 }
 
-/// Refuses a native key whose private half is gone: it cannot sign its end for the log, so that
+/// Refuses a key whose private half is gone: it cannot sign its end for the log, so that
 /// seals that a thief dates back still count. If the trust store has the end already, a rotation was
 /// interrupted, or the user ended the key before.
 fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
-    if old.usage != KeyUsage::Native || old.has_private {
+    if old.has_private {
         return Ok(());
     }
     let store = trust_file::of_home(home)?;
@@ -194,7 +191,7 @@ fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
     complain(&format!(
         "the previous key {name} has ended{at}; {name} is now {did}; verifiers elsewhere also need the new key, for later seals"
     ));
-    if old.usage == KeyUsage::Observed {
+    if old.usage == KeyUsage::Observed && entry.is_none() {
         complain(
             "a log that the previous key sealed begins a new record; hint: threadseal seal --restart --why TEXT LOG",
         );

@@ -10,7 +10,7 @@
 
 use super::ContainerArg;
 use super::input::Writer;
-use super::seal::{self, after};
+use super::seal::{self, Written};
 use super::source;
 use super::table;
 use crate::context::Context;
@@ -29,7 +29,6 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::key::Signer;
 use threadseal_core::limits::MAX_SOURCE_BYTES;
-use threadseal_core::record::Head;
 use threadseal_core::report::Conversion;
 use threadseal_formats::scroll::{Encoding, seal as seal_turn};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
@@ -302,7 +301,7 @@ fn write(
     // scroll.
     drafts.check()?;
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
-    let mut head: Option<Head> = None;
+    let mut written: Option<Written> = None;
     for turn in drafts.into_turns() {
         let turn = turn?;
         let turn = match args.cbor {
@@ -311,11 +310,11 @@ fn write(
                 .map_err(|violation| Error::invalid(violation.to_string()))?,
             false => turn,
         };
-        let sealed = seal_turn(turn, head.map(|head| head.line), signer)?;
-        head = Some(after(head, &sealed));
+        let sealed = seal_turn(turn, written.map(|written| written.head.line), signer)?;
+        written = Some(Written::then(written, &sealed));
         writer.turn(&sealed)?;
     }
-    seal::finish(writer, head, signer, args.out.as_deref(), context)
+    seal::finish(writer, written, signer, args.out.as_deref(), context)
 }
 
 /// One JSON value on one line, in ASCII.

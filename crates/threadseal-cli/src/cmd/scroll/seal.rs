@@ -23,7 +23,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
 use threadseal_core::record::{Head, RecordId};
 use threadseal_formats::scroll::{
-    Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name,
+    Encoding, SealedTurn, Signatures, Turn, check_place, deserialize, seal, signer_name,
 };
 use threadseal_store::heads::RecordKind;
 use threadseal_store::host::Host;
@@ -138,29 +138,29 @@ fn write(
         false => ContainerArg::Array,
     });
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
-    let (mut head, mut encoding): (Option<Head>, _) = (None, None);
+    let (mut written, mut encoding): (Option<Written>, _) = (None, None);
     let mut digits = digits(args);
     let end = input::turns(
         input::file_of(args.file.as_ref()),
         context,
         |bytes, _, at| {
-            let place = head.map_or(0, |head| head.seq + 1);
+            let place = written.map_or(0, |written| written.head.seq + 1);
             if !is_cbor(bytes) {
                 digits.check(place, bytes, at.from)?;
             }
             let sealed = turn(bytes, args)
                 .and_then(|turn| {
                     check_place(&turn, place, encoding)?;
-                    seal(turn, head.map(|head| head.line), signer)
+                    seal(turn, written.map(|written| written.head.line), signer)
                 })
                 .map_err(about(place))?;
-            head = Some(after(head, &sealed));
+            written = Some(Written::then(written, &sealed));
             encoding = Some(sealed.encoding());
             writer.turn(&sealed)
         },
     )?;
     input::refuse_fault(&end)?;
-    finish(writer, head, signer, args.out.as_deref(), context)?;
+    finish(writer, written, signer, args.out.as_deref(), context)?;
     digits.finish();
     Ok(Exit::Done)
 }
@@ -172,14 +172,15 @@ fn write(
 /// When the key has ended, or the file or the home cannot be written.
 pub(super) fn finish(
     writer: Writer<'_>,
-    head: Option<Head>,
+    written: Option<Written>,
     signer: Option<&dyn Signer>,
     path: Option<&Path>,
     context: &Context,
 ) -> Result<(), Failure> {
-    let (Some(head), Some(path)) = (head, path) else {
+    let (Some(written), Some(path)) = (written, path) else {
         return writer.finish();
     };
+    let head = written.head;
     let host = context.host()?;
     let keys: Vec<_> = signer.map(Signer::public_key).into_iter().collect();
     let _section = host.enter_seal(&keys)?;
@@ -187,11 +188,31 @@ pub(super) fn finish(
     let of = (&head.record, RecordKind::Scroll);
     host.admit(of, (head.seq, head.size), &names)?;
     writer.finish()?;
-    remember(head, signer, path, &host)?;
+    remember(written, signer, path, &host)?;
     if !context.quiet {
         complain(&format!("sealed {}  head {head}", path.display()));
     }
     Ok(())
+}
+
+/// The turns that were written so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    /// The last of them.
+    pub(super) head: Head,
+    signatures: Signatures,
+}
+
+impl Written {
+    /// After one more turn.
+    pub(super) fn then(before: Option<Self>, sealed: &SealedTurn) -> Self {
+        let head = after(before.map(|before| before.head), sealed);
+        let signatures = before.map_or_else(Signatures::default, |before| before.signatures);
+        Self {
+            head,
+            signatures: signatures.then(head.seq, sealed.signature()),
+        }
+    }
 }
 
 /// The head after one more turn.
@@ -207,14 +228,15 @@ pub(super) fn after(head: Option<Head>, sealed: &SealedTurn) -> Head {
 
 /// Two scrolls can begin with the same turn: then the home keeps the one that it remembered first.
 fn remember(
-    head: Head,
+    written: Written,
     signer: Option<&dyn Signer>,
     path: &Path,
     host: &Host,
 ) -> Result<(), Failure> {
     let key = signer.map(Signer::public_key);
     let names: Vec<Digest> = key.map(signer_name).into_iter().collect();
-    match publish(host, head, key.map(PublicKey::key_id), &names) {
+    let Written { head, signatures } = written;
+    match publish(host, (head, signatures), key.map(PublicKey::key_id), &names) {
         Err(error) if error.kind() == ErrorKind::Refused => {
             complain(&format!(
                 "note: {}: this host knows another scroll that begins with the same turn; the head is not remembered",

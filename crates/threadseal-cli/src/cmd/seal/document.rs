@@ -12,11 +12,13 @@
 //! its known head, where a process was killed before it published.
 
 use super::{Action, Sealed, Sealing, log};
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
+use crate::key_log;
+use std::cell::RefCell;
 use std::path::Path;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::ErrorKind;
-use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Message, PublicKey, Signature, Signer};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, RecordId};
 use threadseal_core::report::{FindingCode, Profile, Report, SignerReport, SignerStatus, Verdict};
@@ -336,17 +338,67 @@ fn seal_as_rye(
         return Err(Failure::new(message));
     }
     let _section = sealing.host.enter_seal(&[signer.public_key()])?;
+    let noting = Noting::new(signer);
     let signed = sign_rye(
         &bytes,
         kind,
         &RyeSigning {
             item_type: None,
             time: sealing.host.clock.now()?,
-            signer,
+            signer: &noting,
         },
     )?;
+    log_signatures(sealing, noting.made.into_inner())?;
     replace(sealing, file, file.path(), &signed)?;
     Ok(Sealed::new(file.path(), "rye", Action::Sealed))
+}
+
+/// A signer that notes the signatures which it makes.
+struct Noting<'a> {
+    signer: &'a LocalSigner,
+    made: RefCell<Vec<Signature>>,
+}
+
+impl<'a> Noting<'a> {
+    fn new(signer: &'a LocalSigner) -> Self {
+        Self {
+            signer,
+            made: RefCell::default(),
+        }
+    }
+}
+
+impl Signer for Noting<'_> {
+    fn public_key(&self) -> &PublicKey {
+        self.signer.public_key()
+    }
+
+    fn usage(&self) -> KeyUsage {
+        self.signer.usage()
+    }
+
+    fn sign(&self, message: &Message) -> Result<Signature, Error> {
+        let signature = self.signer.sign(message)?;
+        self.made.borrow_mut().push(signature);
+        Ok(signature)
+    }
+}
+
+/// Adds signatures to the log of the home, so that they outlive the end of their key. A log that
+/// takes nothing now holds up no signature.
+fn log_signatures(sealing: &Sealing<'_>, made: Vec<Signature>) -> Result<(), Failure> {
+    let Some(log) = key_log::log(sealing.context)? else {
+        return Ok(());
+    };
+    for signature in made {
+        let digest = Digest::of(signature.as_bytes());
+        if let Err(error) = log.commit_signature(&digest) {
+            complain(&format!(
+                "warning: the log of this home does not have the signature, which will not count after the end of its key: {error}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn look(sealing: &Sealing<'_>, bytes: &[u8], kind: DocumentKind) -> Result<Report, Failure> {

@@ -5,9 +5,13 @@
 //! {"public":HEX,"record":HEX,"signature":BASE64,"to":HEX,"type":"key/delegate"}
 //! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
 //! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
-//! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
-//!             of key/delegate: tagged("threadseal/1 key event", ["delegate", public, to, record])
+//! {"public":HEX,"signature":BASE64,"type":"key/revoke/observed"}     a key of another usage
+//! signature   by `public`, over tagged(TAG, [type, public, next or nothing])
+//!             of key/delegate: tagged(TAG, ["delegate", public, to, record])
 //! ```
+//! TAG is that of the usage of the key, so that each key signs a message of its own usage. A key of
+//! another usage than native only ends.
+//!
 //! A key signs only its own events, so no key ends another. The key need not be known to any
 //! reader. Names stay outside the log.
 //!
@@ -19,9 +23,10 @@
 
 use super::BadEntry;
 use crate::canon::json::Value;
+use crate::digest::Digest;
 use crate::encoding;
 use crate::error::Error;
-use crate::key::{Message, PublicKey, Signature, Signer};
+use crate::key::{KeyUsage, Message, PublicKey, Signature, Signer};
 use crate::record::RecordId;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,6 +35,9 @@ use std::collections::btree_map::Entry;
 pub(super) const KEY: &str = "key/";
 
 const TAG: &str = "threadseal/1 key event";
+const OBSERVED_TAG: &str = "threadseal/observed/1 key event";
+const SCROLL_TAG: &str = "threadseal/scroll/1 key event";
+const IGOR_TAG: &str = "threadseal/igor/1 key event";
 
 /// A change in the state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,20 +85,42 @@ impl KeyChange {
         self.other().filter(|_| self.ends())
     }
 
-    /// The message that the key signs for this change.
+    /// The message that a native key signs for this change.
     pub fn message(&self, public: &PublicKey) -> Message {
+        Message::tagged(TAG, &self.parts(public))
+    }
+
+    /// The message that a key of this usage signs for this change; `None` where such a key makes no
+    /// such change.
+    pub fn message_of(&self, usage: KeyUsage, public: &PublicKey) -> Option<Message> {
+        let parts = self.parts(public);
+        let tag = match usage {
+            KeyUsage::Native => return Some(self.message(public)),
+            KeyUsage::Rye if self.ends() => {
+                return Some(Message::rye_hash(&Digest::tagged(TAG, &parts)));
+            }
+            KeyUsage::Observed => OBSERVED_TAG,
+            KeyUsage::Scroll => SCROLL_TAG,
+            KeyUsage::Igor => IGOR_TAG,
+            KeyUsage::Rye | KeyUsage::Log | KeyUsage::Witness | KeyUsage::Recovery => return None,
+        };
+        self.ends().then(|| Message::tagged(tag, &parts))
+    }
+
+    fn parts<'p>(&'p self, public: &'p PublicKey) -> Vec<&'p [u8]> {
         let other = self.other().map_or(&[][..], |other| other.as_bytes());
         let mut parts = vec![self.as_str().as_bytes(), public.as_bytes(), other];
         if let Self::Delegate { record, .. } = self {
             parts.push(record.as_bytes());
         }
-        Message::tagged(TAG, &parts)
+        parts
     }
 }
 
 /// A key event. The key that it changes has signed it: no other constructor exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyEvent {
+    usage: KeyUsage,
     change: KeyChange,
     public: PublicKey,
     signature: Signature,
@@ -100,21 +130,57 @@ impl KeyEvent {
     /// Signs a change with the key that it changes.
     ///
     /// # Errors
-    /// Kind `Refused` when the key is not native, or would rotate or delegate to itself; those of
-    /// the signer.
+    /// Kind `Refused` when a key of this usage makes no such change, or would rotate or delegate to
+    /// itself; those of the signer.
     pub fn sign(change: KeyChange, signer: &dyn Signer) -> Result<Self, Error> {
-        let public = *signer.public_key();
+        let (usage, public) = (signer.usage(), *signer.public_key());
         if change.other() == Some(&public) {
             return Err(Error::refused(
                 "a key cannot replace itself, and needs no delegation to seal",
             ));
         }
-        let signature = signer.sign(&change.message(&public))?;
+        let message = change.message_of(usage, &public).ok_or_else(|| {
+            let word = change.as_str();
+            Error::refused(format!(
+                "a key with the usage `{usage}` signs no event `{word}`"
+            ))
+        })?;
+        let signature = signer.sign(&message)?;
         Ok(Self {
+            usage,
             change,
             public,
             signature,
         })
+    }
+
+    /// The rotation from `public` to `next` with this signature, as a key of `usage` signed it;
+    /// `None` where it did not.
+    pub fn rotation(
+        usage: KeyUsage,
+        public: PublicKey,
+        next: PublicKey,
+        signature: Signature,
+    ) -> Option<Self> {
+        Self {
+            usage,
+            change: KeyChange::Rotate(next),
+            public,
+            signature,
+        }
+        .checked()
+    }
+
+    fn checked(self) -> Option<Self> {
+        let message = self.change.message_of(self.usage, &self.public)?;
+        let signed = self.public.verify(&message, &self.signature);
+        let holds = signed.is_ok() && self.change.other() != Some(&self.public);
+        holds.then_some(self)
+    }
+
+    /// The usage of the key.
+    pub fn usage(&self) -> KeyUsage {
+        self.usage
     }
 
     /// The change.
@@ -146,8 +212,12 @@ impl KeyEvent {
                 to = format!("\"to\":\"{}\",", key.to_hex());
             }
         }
+        let usage = match self.usage {
+            KeyUsage::Native => String::new(),
+            usage => format!("/{usage}"),
+        };
         format!(
-            "{{{next}\"public\":\"{}\",{record}\"signature\":\"{}\",{to}\"type\":\"{KEY}{}\"}}",
+            "{{{next}\"public\":\"{}\",{record}\"signature\":\"{}\",{to}\"type\":\"{KEY}{}{usage}\"}}",
             self.public.to_hex(),
             encoding::base64(self.signature.as_bytes()),
             self.change.as_str()
@@ -160,6 +230,17 @@ impl KeyEvent {
             let text = value.get(name).and_then(Value::as_str);
             text.and_then(|text| PublicKey::from_hex(text).ok())
                 .ok_or(BadEntry)
+        };
+        let (kind, usage) = match kind.split_once('/') {
+            None => (kind, KeyUsage::Native),
+            Some((kind @ ("rotate" | "revoke"), usage)) => match KeyUsage::parse(usage) {
+                Some(
+                    usage
+                    @ (KeyUsage::Observed | KeyUsage::Rye | KeyUsage::Scroll | KeyUsage::Igor),
+                ) => (kind, usage),
+                _ => return Ok(None),
+            },
+            Some(_) => return Ok(None),
         };
         let change = match kind {
             "create" => KeyChange::Create,
@@ -181,22 +262,20 @@ impl KeyEvent {
         let signature = signature
             .and_then(|bytes| Signature::from_slice(&bytes))
             .ok_or(BadEntry)?;
-        let signed = public.verify(&change.message(&public), &signature);
-        if signed.is_err() || change.other() == Some(&public) {
-            return Err(BadEntry);
-        }
-        Ok(Some(Self {
+        let event = Self {
+            usage,
             change,
             public,
             signature,
-        }))
+        };
+        event.checked().ok_or(BadEntry).map(Some)
     }
 }
 
 /// The key events of a log: where keys ended, and which keys replace them.
 #[derive(Debug, Clone, Default)]
 pub struct KeyHistory {
-    ended: BTreeMap<PublicKey, u64>,
+    ended: BTreeMap<PublicKey, (u64, KeyEvent)>,
     rotated: BTreeMap<PublicKey, Vec<KeyEvent>>,
 }
 
@@ -207,9 +286,11 @@ impl KeyHistory {
         for (at, event) in events {
             if event.change.ends() {
                 // The holder of an ended key may write more events; the first end counts.
-                history.ended.entry(event.public).or_insert(*at);
+                let ended = history.ended.entry(event.public);
+                ended.or_insert_with(|| (*at, event.clone()));
             }
-            if event.change.next().is_some() {
+            // Records follow the rotations of native keys alone.
+            if event.usage == KeyUsage::Native && event.change.next().is_some() {
                 let of_key = history.rotated.entry(event.public).or_default();
                 of_key.push(event.clone());
             }
@@ -219,10 +300,31 @@ impl KeyHistory {
 
     /// The entry at which a key ended, if it did.
     pub fn ended(&self, key: &PublicKey) -> Option<u64> {
-        self.ended.get(key).copied()
+        self.ended.get(key).map(|(at, _)| *at)
     }
 
-    /// The rotations that lead from `from` to `to`, in order; `None` where no path exists.
+    /// The event by which a key ended, if it did.
+    pub fn end(&self, key: &PublicKey) -> Option<&KeyEvent> {
+        self.ended.get(key).map(|(_, event)| event)
+    }
+
+    /// The rotations by which keys ended, from `from` up to `to`, in order; `None` where another
+    /// key, or none, took the place of one of them.
+    pub fn handed_over(&self, from: &PublicKey, to: &PublicKey) -> Option<Vec<&KeyEvent>> {
+        let (mut rotations, mut key) = (Vec::new(), *from);
+        while key != *to {
+            let event = self.end(&key)?;
+            key = *event.change.next()?;
+            rotations.push(event);
+            if rotations.len() > self.ended.len() {
+                return None;
+            }
+        }
+        Some(rotations)
+    }
+
+    /// The rotations of native keys that lead from `from` to `to`, in order; `None` where no path
+    /// exists.
     ///
     /// The result proves that each key signed its rotation. It does not prove that the signer of a
     /// rotation was still trusted then. The caller that trusts `to` must decide that.
@@ -324,15 +426,59 @@ mod tests {
 
     #[test]
     fn a_key_of_another_usage_and_one_that_follows_itself_say_nothing() {
-        for usage in KeyUsage::ALL {
+        let record = RecordId::from_bytes([7; 32]);
+        for usage in KeyUsage::ALL.into_iter().chain([KeyUsage::Recovery]) {
             let signer = testing::signer(1, usage);
-            let signed = KeyEvent::sign(KeyChange::Revoke, &signer);
-            assert_eq!(signed.is_ok(), usage == KeyUsage::Native, "{usage}");
+            let signs = |change| KeyEvent::sign(change, &signer).is_ok();
+            let has_place = !matches!(
+                usage,
+                KeyUsage::Log | KeyUsage::Witness | KeyUsage::Recovery
+            );
+            assert_eq!(signs(KeyChange::Revoke), has_place, "{usage}");
+            assert_eq!(signs(KeyChange::Rotate(key(2))), has_place, "{usage}");
+            let is_native = usage == KeyUsage::Native;
+            assert_eq!(signs(KeyChange::Create), is_native, "{usage}");
+            let delegate = KeyChange::Delegate { record, to: key(2) };
+            assert_eq!(signs(delegate), is_native, "{usage}");
         }
         let to = key(1);
-        let record = RecordId::from_bytes([7; 32]);
         for own in [KeyChange::Rotate(to), KeyChange::Delegate { record, to }] {
             assert!(KeyEvent::sign(own, &signer(1)).is_err());
+        }
+    }
+
+    /// The ends of keys of the other usages: each has one text, and none is that of another usage.
+    // T-KLOG-50
+    #[test]
+    fn an_end_of_one_usage_is_none_of_another() {
+        let usages = [
+            KeyUsage::Native,
+            KeyUsage::Observed,
+            KeyUsage::Rye,
+            KeyUsage::Scroll,
+            KeyUsage::Igor,
+        ];
+        for usage in usages {
+            for change in [KeyChange::Rotate(key(2)), KeyChange::Revoke] {
+                let event = KeyEvent::sign(change, &testing::signer(1, usage)).unwrap();
+                let own = LogEntry::Key(Box::new(event.clone()));
+                let bytes = own.to_bytes().unwrap();
+                assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
+                assert_eq!(LogEntry::read(&bytes), Ok(own));
+                let text = event.to_text();
+                let kind = |usage: KeyUsage| match usage {
+                    KeyUsage::Native => format!("{KEY}{}\"", change.as_str()),
+                    usage => format!("{KEY}{}/{usage}\"", change.as_str()),
+                };
+                for other in usages.into_iter().filter(|other| *other != usage) {
+                    let bad = text.replace(&kind(usage), &kind(other));
+                    assert_eq!(LogEntry::read(bad.as_bytes()), Err(BadEntry), "{bad}");
+                }
+            }
+        }
+        for later in ["rotate/log", "revoke/native", "create/observed", "rotate/"] {
+            let entry = format!("{{\"type\":\"key/{later}\"}}");
+            assert_eq!(LogEntry::read(entry.as_bytes()), Ok(LogEntry::Unknown));
         }
     }
 
@@ -370,6 +516,27 @@ mod tests {
         let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
         assert_eq!(history.ended(&key(1)), Some(5));
         assert_eq!(history.ended(&key(2)), None);
+    }
+
+    // T-KLOG-51
+    #[test]
+    fn a_key_is_handed_over_by_its_first_end_only() {
+        let rotate = |from, to| {
+            let signer = testing::signer(from, KeyUsage::Observed);
+            KeyEvent::sign(KeyChange::Rotate(key(to)), &signer).unwrap()
+        };
+        let events = [
+            (0, rotate(1, 2)),
+            (1, rotate(1, 9)),
+            (2, rotate(2, 3)),
+            (3, rotate(3, 1)),
+        ];
+        let history = KeyHistory::of(&events);
+        let handed = |from, to| history.handed_over(&key(from), &key(to));
+        assert_eq!(handed(1, 3).unwrap(), [&events[0].1, &events[2].1]);
+        assert_eq!(handed(1, 1), Some(Vec::new()));
+        assert_eq!(handed(1, 9), None);
+        assert_eq!(handed(4, 1), None);
     }
 
     #[test]

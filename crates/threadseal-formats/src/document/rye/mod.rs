@@ -17,6 +17,7 @@ use super::signer::Judge;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
 use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
+use threadseal_core::trust::head_of_signature;
 use threadseal_core::trust::rye::fields::Fields;
 
 /// Rye's own answer for a signature.
@@ -106,7 +107,8 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
     let keys = keys(fields, judge);
     let by = |key: &&PublicKey| signs(key, fields, &signature);
     if let Some(key) = keys.iter().find(by) {
-        judge.judge(key, KeyUsage::Rye, &[], part);
+        let head = head_of_signature(&signature);
+        judge.judge(key, KeyUsage::Rye, &[head], part);
         return Signed::Known;
     }
     if keys.is_empty() {

@@ -5,6 +5,7 @@ use crate::transcript::log::LogReader;
 use crate::transcript::{VerifyOptions, observe};
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_core::report::Report;
+use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_core::trust::Trust;
 
 const ROOT: Secret = Secret::from_bytes([4; 16]);
@@ -535,4 +536,160 @@ fn lines_beyond_those_of_a_seal_file_are_counted_only() {
     let scan = reader.finish();
     assert_eq!((scan.sealed_end, scan.lines), (Some(4), lines + 2));
     assert_eq!(scan.new_lines.len(), MAX_OBSERVED_LINES - 2);
+}
+
+/// A line in which `by` names the key `next`.
+fn names(by: &LocalSigner, next: u8) -> String {
+    let next = *signer(next).public_key();
+    let rotation = KeyEvent::sign(KeyChange::Rotate(next), by).unwrap();
+    handover::line_of(&rotation, &next)
+}
+
+impl Pair {
+    /// With these lines of the seal file, and a line of the log that `by` sealed, whatever a writer
+    /// would allow.
+    fn forged(&self, added: &[String], by: &LocalSigner) -> Self {
+        let (file, mut copy) = (self.file(), self.clone());
+        let (mut state, line) = (file.state.clone(), b"{\"n\":6}");
+        let leaf = file.walk(file.leaves.len()).next_leaf(&leaf_hash(line));
+        let leaf = leaf.unwrap();
+        let leaves = encoding::base64(leaf.as_bytes());
+        let leaves = format!("{{\"leaves\":\"{leaves}\"}}");
+        for added in added.iter().chain([&leaves]) {
+            let added = format!("{added}\n");
+            state.sidecar.update(added.as_bytes());
+            copy.seals.extend_from_slice(added.as_bytes());
+        }
+        state.tree.push_leaf(leaf);
+        let values = SealValues {
+            seq: file.seals.len() as u64,
+            size: file.last().unwrap().head.size + line.len() as u64 + 1,
+            time: time(),
+            is_final: false,
+            header: &file.header,
+            state: &state,
+        };
+        copy.seals.extend(write_seal(&values, by).unwrap());
+        copy.seals.push(b'\n');
+        copy.lines.push(line.to_vec());
+        copy
+    }
+}
+
+// T-OBS-53
+#[test]
+fn only_the_key_before_names_the_next_one_and_seals_nothing_after_that() {
+    for root in [Some(ROOT), None] {
+        let pair = Pair::new(8, root, &["{\"n\":1}", "{\"n\":2}"]);
+        let named = names(&signer(3), 5);
+        let cases = [
+            (vec![named.clone()], 5, Verdict::Verified),
+            (
+                vec![named.clone(), names(&signer(5), 6)],
+                6,
+                Verdict::Verified,
+            ),
+            // The old key seals behind the rotation; another one does; none was named.
+            (vec![named.clone()], 3, Verdict::Forged),
+            (vec![named.clone()], 6, Verdict::Forged),
+            (Vec::new(), 5, Verdict::Forged),
+            // A rotation of another key, and one by a key of another usage.
+            (vec![names(&signer(6), 5)], 5, Verdict::Forged),
+            (
+                vec![names(
+                    &LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Native),
+                    5,
+                )],
+                5,
+                Verdict::Forged,
+            ),
+            // In a circle.
+            (
+                vec![named.clone(), names(&signer(5), 3)],
+                3,
+                Verdict::Tampered,
+            ),
+            (vec![named.clone(), named.clone()], 5, Verdict::Tampered),
+        ];
+        for (added, by, verdict) in cases {
+            let forged = pair.forged(&added, &signer(by));
+            assert_eq!(forged.verdict(), verdict, "{added:?} {by}");
+        }
+    }
+}
+
+/// The rotation names no record, so it is the same in each file of the key. It helps only the key
+/// that it names.
+// T-OBS-54
+#[test]
+fn a_rotation_that_is_replayed_in_another_file_helps_only_the_key_that_it_names() {
+    let first = Pair::of_five().forged(&[names(&signer(3), 5)], &signer(5));
+    let text = String::from_utf8(first.seals).unwrap();
+    let line = text.lines().find(|line| names_next(line.as_bytes()));
+    let replayed = [line.unwrap().to_owned()];
+    let other = Pair::new(9, Some(ROOT), &["{\"n\":1}"]);
+    assert_eq!(
+        other.forged(&replayed, &signer(6)).verdict(),
+        Verdict::Forged
+    );
+    assert_eq!(
+        other.forged(&replayed, &signer(5)).verdict(),
+        Verdict::Verified
+    );
+}
+
+#[test]
+fn a_seal_file_is_handed_over_by_rotations_that_begin_at_its_key() {
+    let rotation = |from: u8, to: u8| {
+        let change = KeyChange::Rotate(*signer(to).public_key());
+        KeyEvent::sign(change, &signer(from)).unwrap()
+    };
+    let pair = Pair::of_five();
+    for bad in [vec![rotation(5, 6)], vec![rotation(3, 5), rotation(3, 6)]] {
+        assert!(pair.file().hand_over(&bad).is_err());
+    }
+    let mut empty = begin(
+        RecordId::from_bytes([8; 32]),
+        *signer(3).public_key(),
+        None,
+        &mut Vec::new(),
+    );
+    assert!(empty.hand_over(&[rotation(3, 5)]).is_err());
+    let (mut file, mut seals) = (pair.file(), pair.seals.clone());
+    file.hand_over(&[rotation(3, 5), rotation(5, 6)]).unwrap();
+    let (size, naming) = (file.last().unwrap().head.size, file.naming_bytes());
+    let mut seal = |by: u8| file.seal(&[], size, false, time(), &signer(by), &mut seals);
+    for other in [3, 5] {
+        assert!(seal(other).is_err());
+    }
+    seal(6).unwrap();
+    assert_eq!(*file.current_key(), *signer(6).public_key());
+    let read = parse(&seals).unwrap();
+    assert_eq!((read.next_keys.len(), read.faults.len()), (2, 0));
+    assert_eq!(read.next_keys, file.next_keys);
+    let lines = String::from_utf8(seals).unwrap();
+    let named = lines.lines().filter(|line| names_next(line.as_bytes()));
+    let bytes: usize = named.map(|line| line.len() + 1).sum();
+    assert_eq!(bytes as u64, naming);
+}
+
+/// The next key redacts lines that the one before sealed.
+// T-OBS-55
+#[test]
+fn a_redaction_is_by_a_key_that_the_file_names() {
+    let pair = Pair::of_five().forged(&[names(&signer(3), 5)], &signer(5));
+    let redaction = pair.redaction(&[(2, 1)]);
+    assert!(redact(&pair.seals, &redaction, &signer(6)).is_err());
+    let mut copy = pair.clone();
+    copy.seals = redact(&pair.seals, &redaction, &signer(5)).unwrap();
+    copy.replace(1);
+    assert_eq!(copy.verdict(), Verdict::Verified);
+    let text = String::from_utf8(copy.seals.clone()).unwrap();
+    let member = |seed: u8| format!(",\"key\":\"{}\",\"sig", signer(seed).public_key().to_hex());
+    assert!(text.contains(&member(5)), "{text}");
+    for changed in [member(6), member(3), ",\"sig".to_owned()] {
+        let mut bad = copy.clone();
+        bad.seals = text.replace(&member(5), &changed).into_bytes();
+        assert_eq!(bad.verdict(), Verdict::Tampered, "{changed}");
+    }
 }

@@ -11,6 +11,7 @@
 use threadseal_core::digest::Digest;
 use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
 use threadseal_core::limits::MAX_RECORD_KEYS;
+use threadseal_core::record::{Head, RecordId};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Judgement, Purpose, ScopeFormat, Trust};
 
@@ -33,6 +34,15 @@ pub(super) struct Seal {
 }
 
 impl Seal {
+    fn head(&self, record: RecordId) -> Head {
+        Head {
+            record,
+            seq: self.seq,
+            size: self.end,
+            line: self.digest,
+        }
+    }
+
     fn is_by(&self, key: &PublicKey) -> bool {
         key.verify(&Message::rye_hash(&self.hash), &self.signature)
             .is_ok()
@@ -45,6 +55,8 @@ pub(super) struct Signer<'t> {
     pub(super) known: Option<(PublicKey, Judgement<'t>)>,
     /// Does the trust vouch for the key, pinned or not?
     vouched: bool,
+    /// The thread of its first seal.
+    thread: String,
     pub(super) first_line: u64,
     /// The last seal whose signature was checked, or is to be checked at the end.
     last: Option<(Seal, bool)>,
@@ -140,12 +152,15 @@ impl<'t> Signers<'t> {
         if self.all.len() >= MAX_RECORD_KEYS {
             return Signed::TooMany;
         }
-        let known = key.map(|key| (key, self.judge(&key, thread)));
-        let vouched = key.is_some_and(|key| self.vouches(&key, thread));
+        let known = key.map(|key| (key, self.judge(&key, thread, &[])));
+        // The heads that decide about a key that ended in the log are known at the end only.
+        let vouched =
+            key.is_some_and(|key| self.vouches(&key, thread) || self.trust.is_ended_in_log(&key));
         let mut signer = Signer {
             fingerprint,
             vouched: vouched || known.as_ref().is_some_and(|(_, own)| own.standing.counts()),
             known,
+            thread: thread.to_owned(),
             first_line: seal.line,
             last: None,
         };
@@ -160,24 +175,51 @@ impl<'t> Signers<'t> {
         signed
     }
 
-    fn judge(&self, key: &PublicKey, thread: &str) -> Judgement<'t> {
-        self.trust.judge(key, &self.purpose(thread), self.now)
+    fn judge(&self, key: &PublicKey, thread: &str, heads: &[Head]) -> Judgement<'t> {
+        let purpose = self.purpose(thread, heads);
+        self.trust.judge(key, &purpose, self.now)
+    }
+
+    /// Judges each signer by the heads over its last seal, once all seals are known. A record whose
+    /// bytes do not fit has none.
+    pub(super) fn judge_by_heads(&mut self, record: Option<RecordId>) {
+        let Some(record) = record.filter(|_| !self.broken && self.trust.places.is_some()) else {
+            return;
+        };
+        let last = |signer: &Signer<'t>| signer.last.map(|(seal, _)| seal.head(record));
+        let all: Vec<Head> = self.all.iter().filter_map(last).collect();
+        let judged: Vec<_> = self
+            .all
+            .iter()
+            .map(|signer| {
+                let (key, _) = signer.known.as_ref()?;
+                let own = last(signer)?;
+                let covering = all.iter().filter(|head| head.seq >= own.seq);
+                let heads: Vec<Head> = covering.copied().collect();
+                Some((*key, self.judge(key, &signer.thread, &heads)))
+            })
+            .collect();
+        for (signer, judged) in self.all.iter_mut().zip(judged) {
+            if judged.is_some() {
+                signer.known = judged;
+            }
+        }
     }
 
     fn vouches(&self, key: &PublicKey, thread: &str) -> bool {
         let judgement = self
             .trust
-            .judge_unpinned(key, &self.purpose(thread), self.now);
+            .judge_unpinned(key, &self.purpose(thread, &[]), self.now);
         judgement.standing.counts()
     }
 
-    fn purpose<'p>(&self, thread: &'p str) -> Purpose<'p> {
+    fn purpose<'p>(&self, thread: &'p str, heads: &'p [Head]) -> Purpose<'p> {
         Purpose {
             usage: KeyUsage::Rye,
             format: ScopeFormat::Transcript,
             thread: Some(thread),
             evidence: self.held_since,
-            heads: &[],
+            heads,
         }
     }
 

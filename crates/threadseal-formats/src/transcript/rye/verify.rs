@@ -153,6 +153,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     note_broken(&mut report, &scan);
     let held = check_signatures(&mut report, &mut scan, !forged);
     let exact = options.every_signature || held;
+    scan.signers.judge_by_heads(scan.record);
     check_signers(&mut report, &scan);
     check_thread(&mut report, &scan, options.thread);
     check_heads(&mut report, &scan, &options.expect);
