@@ -82,7 +82,7 @@ pub fn is_object_of(root: &Path, path: &Path) -> bool {
 
 fn is_hex(text: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    !text.is_empty() && text.len() % 2 == 0 && text.chars().all(is_digit)
+    !text.is_empty() && text.len().is_multiple_of(2) && text.chars().all(is_digit)
 }
 
 #[cfg(test)]
