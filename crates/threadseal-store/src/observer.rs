@@ -64,7 +64,7 @@ pub fn seal_path(log: &Path) -> PathBuf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed {
     /// A new seal.
-    Added(ObservedSeal),
+    Added(Box<ObservedSeal>),
     /// Every whole line was under a seal already.
     Unchanged,
     /// There is no whole line to seal yet.
@@ -252,7 +252,7 @@ impl Sealing<'_> {
         };
         self.publish(&seals, &seal, &scan)?;
         drop(locked);
-        Ok(Some(Done::of(Sealed::Added(seal), &scan)))
+        Ok(Some(Done::of(Sealed::Added(Box::new(seal)), &scan)))
     }
 
     /// Moves the seals of a log here that was moved without them; true if it did. Refuses a log whose
@@ -382,7 +382,7 @@ impl Sealing<'_> {
         file.append(&out)?;
         file.sync()?;
         self.publish(&seals, &seal, &scan)?;
-        Ok(Some(Done::of(Sealed::Added(seal), &scan)))
+        Ok(Some(Done::of(Sealed::Added(Box::new(seal)), &scan)))
     }
 
     /// Publishes the head of the last seal if the home does not know it: the process that made it was

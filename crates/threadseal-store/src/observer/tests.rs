@@ -42,7 +42,7 @@ impl Bench {
 
     fn added(&self) -> ObservedSeal {
         match self.seal().unwrap() {
-            Sealed::Added(seal) => seal,
+            Sealed::Added(seal) => *seal,
             other => panic!("{other:?}"),
         }
     }
