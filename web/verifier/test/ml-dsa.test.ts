@@ -24,8 +24,8 @@ test("SHAKE of nothing, and of more than a block", () => {
   equal(hex(long.squeeze(8)), hex(Shake.of256(utf8("a".repeat(99)), utf8("a".repeat(101))).squeeze(208).subarray(200)));
 });
 
-listTest("tlog/ml_dsa_44.json", "signatures of ML-DSA-44", () => {
-  const { signatures } = JSON.parse(readText("tlog/ml_dsa_44.json")) as { signatures: readonly Signed[] };
+listTest("rules/ml_dsa_44.json", "signatures of ML-DSA-44", () => {
+  const { signatures } = JSON.parse(readText("rules/ml_dsa_44.json")) as { signatures: readonly Signed[] };
   for (const one of signatures) {
     const [key, message, signature] = [one.key, one.message, one.signature].map((text) => parseBase64(text)!);
     const got = verifyMlDsa(key!, message!, signature!) ? "accept" : "reject";
