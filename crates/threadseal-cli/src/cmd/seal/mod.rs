@@ -36,6 +36,7 @@ use threadseal_formats::document::DocumentKind;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::sys::path_text;
+use threadseal_verify::VerifyError;
 use threadseal_verify::detect::{self, Kind};
 
 /// The default of `--wait`: sealing a log of a gigabyte takes a second or two.
@@ -334,7 +335,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
                 if failure.exit() == Exit::Evidence {
                     failed = Exit::Evidence;
                 }
-                errors.push(PathError::of(Some(path), &failure.into()));
+                errors.push(PathError::of(Some(path), &VerifyError::from(failure)));
             }
         }
     }
