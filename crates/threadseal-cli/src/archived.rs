@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use threadseal_capture::state::verify_archived;
 use threadseal_core::record::RecordId;
 use threadseal_core::report::{Report, Verdict};
+use threadseal_verify::VerifyError;
 use threadseal_verify::output::PathError;
 use threadseal_verify::run::VerifyRun;
 use threadseal_verify::{FileResult, Verifier};
@@ -81,7 +82,8 @@ pub(crate) fn verify(
             Some(FileResult::Failed(error) | FileResult::NoRecord(error)) => run.errors.push(error),
             _ => {
                 let failure = Failure::new(format!("{} is no record", log.name));
-                run.errors.push(PathError::of(None, &failure.into()));
+                run.errors
+                    .push(PathError::of(None, &VerifyError::from(failure)));
             }
         }
     }

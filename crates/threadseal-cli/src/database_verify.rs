@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use threadseal_capture::database::{self, Found, Kind};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_store::sys::{directory_of, path_text, text_path};
+use threadseal_verify::VerifyError;
 use threadseal_verify::output::PathError;
 use threadseal_verify::run::VerifyRun;
 use threadseal_verify::{FileResult, Verifier};
@@ -188,8 +189,10 @@ pub(crate) fn verify(
     }
     if database.sessions.is_empty() && run.results.is_empty() {
         let failure = Failure::new("it has no session").about(&database.path);
-        run.errors
-            .push(PathError::of(Some(&database.path), &failure.into()));
+        run.errors.push(PathError::of(
+            Some(&database.path),
+            &VerifyError::from(failure),
+        ));
     }
     Ok(())
 }

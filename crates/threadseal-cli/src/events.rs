@@ -6,73 +6,12 @@
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::record;
-use std::ops::Range;
-use threadseal_core::canon::json;
 use threadseal_formats::transcript::bodies::Restorer;
 use threadseal_formats::transcript::manifest::{Bodies, parse_line};
+pub(crate) use threadseal_reader::events::Event;
 use threadseal_store::read::RegularFile;
 use threadseal_verify::lines::Lines;
 use threadseal_verify::verifier::MAX_TAKEN_UP_BYTES;
-
-/// One line.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// Its number, from 1.
-    pub(crate) line: u64,
-    /// Offset of its first byte.
-    pub(crate) byte: u64,
-    /// The turn that it belongs to.
-    pub(crate) turn: u64,
-    /// `event_type`, else `type`, of an object; empty if it has neither.
-    pub(crate) event_type: String,
-    /// Its bytes without LF.
-    pub(crate) bytes: Vec<u8>,
-    payload: Option<Range<usize>>,
-}
-
-impl Event {
-    /// A single line, whose place is known.
-    pub(crate) fn alone(line: u64, bytes: &[u8]) -> Self {
-        let mut event = Self {
-            line,
-            bytes: bytes.to_vec(),
-            ..Self::default()
-        };
-        event.read_members();
-        event
-    }
-
-    /// The payload's bytes; the whole line if it has none.
-    pub(crate) fn payload(&self) -> &[u8] {
-        let span = self.payload.clone();
-        span.and_then(|span| self.bytes.get(span))
-            .unwrap_or(&self.bytes)
-    }
-
-    /// Is it a seal, rather than an event of the agent?
-    pub(crate) fn is_seal(&self) -> bool {
-        self.event_type == "checkpoint"
-    }
-
-    fn read_members(&mut self) {
-        let bytes = &self.bytes;
-        let word = |span| serde_json::from_slice(bytes.get(span).unwrap_or_default()).ok();
-        let (mut event_type, mut other_type, mut payload) = (None, None, None);
-        let read = json::scan_object(bytes, |key, span| {
-            if key.is("event_type") {
-                event_type = word(span);
-            } else if key.is("type") {
-                other_type = word(span);
-            } else if key.is("payload") {
-                payload = Some(span);
-            }
-        });
-        if read.is_ok() {
-            self.payload = payload.filter(|_| event_type.is_some());
-            self.event_type = event_type.or(other_type).unwrap_or_default();
-        }
-    }
-}
 
 /// Reads a log event by event, in the memory of one line.
 pub(crate) struct Events<'f> {
@@ -129,13 +68,7 @@ impl<'f> Events<'f> {
             Some(restorer) => restorer.restore(line.bytes).into_owned(),
             None => line.bytes.to_vec(),
         };
-        let mut event = Event {
-            line: line.number,
-            byte: line.start,
-            bytes,
-            ..Event::default()
-        };
-        event.read_members();
+        let mut event = Event::of(line.number, line.start, bytes);
         if event.event_type == "cognition_in" {
             self.turn += 1;
         }

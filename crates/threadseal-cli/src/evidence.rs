@@ -10,7 +10,7 @@ use threadseal_store::sys::path_text;
 
 use threadseal_verify::evidence::find;
 
-pub(crate) use threadseal_verify::evidence::{LogKey, of_checkpoints, of_lineage, of_tombstone};
+pub(crate) use threadseal_verify::evidence::{LogKey, of_lineage};
 
 /// Writes the first evidence that `paths` hold into `to`, a new file, and prints what it found; true if there was some.
 ///

@@ -21,10 +21,10 @@ use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
 use threadseal_capture::{Agent, AgentFolder};
 use threadseal_convert::{self as convert, Draft};
-use threadseal_core::canon::json::Value;
 use threadseal_core::digest::Digest;
 use threadseal_core::key::PrivateKey;
 use threadseal_core::record::parse_decimal;
+use threadseal_reader::turns;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::home::Home;
@@ -518,32 +518,15 @@ pub(crate) fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failur
             mapped.drafts.len()
         ))
     })?;
-    Ok(lines_of_draft(&draft))
+    Ok(turns::lines_of(&draft))
 }
 
 /// The number of the turn to which a line of a log belongs; `None` if no mapping finds one.
 pub(crate) fn turn_of(source: &[u8], line: u64) -> Option<u64> {
     let mapped = convert::detect(source)?.map(source).ok()?;
     let mut turns = (0..).zip(mapped.drafts.iter());
-    let turn = turns.find(|(_, draft)| lines_of_draft(draft).contains(&line));
+    let turn = turns.find(|(_, draft)| turns::lines_of(draft).contains(&line));
     turn.map(|(number, _)| number)
-}
-
-fn lines_of_draft(draft: &Draft) -> BTreeSet<u64> {
-    let mut numbers = BTreeSet::new();
-    for message in draft
-        .messages
-        .iter()
-        .filter(|message| message.role == "source")
-    {
-        for item in message.content.as_array().unwrap_or_default() {
-            let lines = item.get("lines").and_then(Value::as_array);
-            let lines = lines.unwrap_or_default().iter();
-            numbers.extend(lines.filter_map(Value::as_u64));
-        }
-    }
-    numbers.remove(&0);
-    numbers
 }
 
 #[cfg(test)]

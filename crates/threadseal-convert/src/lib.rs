@@ -78,7 +78,7 @@ pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResul
 pub use format::{Confidence, Detection, Format};
 pub use inspect::{Member, map_members};
 pub use mapped::Mapped;
-pub use packed::Drafts;
+pub use packed::{Drafts, holds};
 pub use redact::{Bodies, Detector, MIN_REPEATED_LINE, Secret, redact};
 
 use format::Head;

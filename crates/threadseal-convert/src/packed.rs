@@ -118,6 +118,24 @@ impl Drafts {
         }
     }
 
+    /// The draft at a place.
+    pub fn get(&self, place: usize) -> Option<Draft> {
+        Some(unpack(self.packed.get(place)?))
+    }
+
+    /// May a text of the draft at a place hold `word`, whatever the case of its ASCII letters? False
+    /// is certain. The packed bytes are searched, which is quick.
+    pub fn may_hold(&self, place: usize, word: &str) -> bool {
+        let Some(packed) = self.packed.get(place) else {
+            return false;
+        };
+        // Another case of other letters may have other bytes, and a frequent text is one byte.
+        let is_frequent = WORDS
+            .iter()
+            .any(|frequent| holds(frequent.as_bytes(), word.as_bytes()));
+        !word.is_ascii() || is_frequent || holds(packed, word.as_bytes())
+    }
+
     /// All of them, one at a time.
     pub fn iter(&self) -> impl Iterator<Item = Draft> + '_ {
         self.packed.iter().map(|packed| unpack(packed))
@@ -374,6 +392,30 @@ impl<'a> Unpacking<'a> {
             _ => Value::Null,
         }
     }
+}
+
+/// Letters and digits, the most frequent first.
+const FREQUENT: &[u8] = b"etaoinsrhldcumfpgwybvk0123456789xjqz";
+
+/// Does `bytes` have `word`, whatever the case of its ASCII letters?
+pub fn holds(bytes: &[u8], word: &[u8]) -> bool {
+    let rank = |byte: &u8| {
+        let byte = byte.to_ascii_lowercase();
+        FREQUENT
+            .iter()
+            .position(|known| *known == byte)
+            .unwrap_or(FREQUENT.len())
+    };
+    // The rarest letter of the word is looked for.
+    let Some((at, rarest)) = word.iter().enumerate().max_by_key(|(_, byte)| rank(byte)) else {
+        return true;
+    };
+    let (lower, upper) = (rarest.to_ascii_lowercase(), rarest.to_ascii_uppercase());
+    memchr::memchr2_iter(lower, upper, bytes).any(|found| {
+        let begin = found.checked_sub(at);
+        let piece = begin.and_then(|begin| bytes.get(begin..begin + word.len()));
+        piece.is_some_and(|piece| piece.eq_ignore_ascii_case(word))
+    })
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ impl<'a> SealedLines<'a> {
             let scan = examine::read_log(&file, seals, false, &|_| {})?;
             return Ok(scan.sealed_end.is_some());
         }
-        let mut reader = LogReader::new(None, true);
+        let mut reader = LogReader::new(None::<&SealFile>, true);
         let (mut chunks, mut chunk) = (file.range(0, self.size), Vec::new());
         loop {
             chunks.next_chunk(&mut chunk)?;

@@ -14,13 +14,11 @@
 //! |---|---|
 //! | [`error`] | [`VerifyError`]: why there is no verdict |
 //! | [`notices`] | messages for people, and progress |
-//! | [`clean`] | text of records, made safe to print |
 //! | [`layout`] | where the files of threads are |
 //! | [`money`], [`limit`] | limits of threads, which line 1 and `thread.json` must share |
 //! | [`lines`] | the lines of a file, in bounded memory |
-//! | [`detect`] | what kind of record a file is |
+//! | [`detect`] | what kind of record a file on a disk is |
 //! | [`address`] | addresses of stores and records |
-//! | [`output`] | reports as JSON |
 //! | [`inputs`] | from paths to files |
 //! | [`home_log`] | the log of a home |
 //! | [`hosts`] | hosts with and without a home |
@@ -43,7 +41,6 @@ pub mod address;
 pub mod all_records;
 pub mod anchor_files;
 pub mod anchors;
-pub mod clean;
 pub mod detect;
 pub mod error;
 pub mod evidence;
@@ -59,7 +56,6 @@ pub mod limit;
 pub mod lines;
 pub mod money;
 pub mod notices;
-pub mod output;
 pub mod record;
 pub mod request;
 pub mod run;
@@ -68,6 +64,9 @@ pub mod trust_file;
 pub mod trust_locality;
 pub mod trust_sources;
 pub mod verifier;
+
+/// Text of records, made safe to print; reports as JSON: rooms of `threadseal-reader`.
+pub use threadseal_reader::{clean, output};
 
 pub use error::VerifyError;
 pub use record::{Need, OpenError, VerifiedRecord, open_verified};

@@ -4,23 +4,7 @@ use crate::anchors::Anchors;
 use threadseal_core::digest::Digest;
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
 use threadseal_core::trust::{ScopeFormat, Trust};
-use threadseal_formats::ledger::RunId;
-
-/// Which signatures count, and how much they must cover.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum RequestedProfile {
-    /// Every claim; what a format leaves open is held against the record.
-    #[default]
-    Auto,
-    /// ThreadSeal's own seals.
-    Native,
-    /// Rye's signatures, as far as Rye covers.
-    Rye,
-    /// The seal file beside a log.
-    Observed,
-    /// agent-scroll's own seals, as far as v0.1 covers.
-    ScrollV01,
-}
+pub use threadseal_reader::asked::{LedgerRequest, RequestedProfile, ScrollRequest};
 
 /// What a run asks of each record.
 #[derive(Debug, Clone)]
@@ -69,33 +53,6 @@ impl VerifyRequest {
             lineage: LineageRequest::default(),
         }
     }
-}
-
-/// What is asked of scrolls only.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ScrollRequest {
-    /// The number of turns that a scroll must have.
-    pub length: Option<u64>,
-    /// The moment before which a signed turn is too old.
-    pub not_before_ns: Option<u64>,
-    /// Do the last digits of a timestamp count as those of any other number?
-    pub strict_digits: bool,
-}
-
-impl ScrollRequest {
-    /// Is anything asked that only scrolls have?
-    pub fn is_some(self) -> bool {
-        self.length.is_some() || self.not_before_ns.is_some()
-    }
-}
-
-/// What is asked of ledgers only.
-#[derive(Debug, Clone, Default)]
-pub struct LedgerRequest {
-    /// The run that is meant.
-    pub run: Option<RunId>,
-    /// The number of records that the ledger must have.
-    pub length: Option<u64>,
 }
 
 /// What is asked of lineages only.

@@ -19,17 +19,18 @@ use crate::home_log::HomeLog;
 use crate::identities::Identities;
 use crate::key_places;
 use crate::notices::Notices;
-use crate::trust_file::{is_toml, of_home, parse_store, read_identity, read_public};
+use crate::trust_file::{is_toml, of_home, read_identity, read_public};
 use crate::trust_locality::Locality;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::encoding;
 use threadseal_core::identity::Identity;
-use threadseal_core::key::{KeyId, KeyUsage, PublicKey};
+use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_core::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
-use threadseal_core::report::Report;
-use threadseal_core::trust::rye::{self, TrustSet};
-use threadseal_core::trust::{Pin, Pins, Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::trust::rye::TrustSet;
+use threadseal_core::trust::{Pin, Pins, Trust, TrustName, TrustStore};
+pub use threadseal_reader::given::refuse_pinned_id;
+use threadseal_reader::given::{self, merge, pin_identity, store_of};
 use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::read::read_small;
@@ -269,13 +270,7 @@ impl TrustSources<'_> {
 
     fn read_toml(&self, path: &Path) -> Result<TrustStore, VerifyError> {
         let bytes = read_small(&**self.fs, path, MAX_TRUST_FILE_BYTES)?;
-        if let Ok(file) = rye::parse_trusted_key(&bytes) {
-            let name = TrustName::parse(&format!("rye:{}", file.fingerprint))?;
-            let mut store = TrustStore::new();
-            store.add(TrustedKey::new(name, file.key, [KeyUsage::Rye]))?;
-            return Ok(store);
-        }
-        parse_store(&bytes).map_err(|error| error.about(path))
+        given::read_toml(&bytes).map_err(|error| VerifyError::from(error).about(path))
     }
 
     fn read_folder(
@@ -330,7 +325,7 @@ impl TrustSources<'_> {
             let text = format!("{}: not trusted: {why}", folder.display());
             self.notices.untrusted(&text);
         }
-        merge(store, &set.to_store()?)
+        Ok(merge(store, &set.to_store()?)?)
     }
 }
 
@@ -353,95 +348,7 @@ pub fn whole(pin: &Pin, home: Option<&Home>) -> Result<PublicKey, VerifyError> {
     }
 }
 
-/// Refuses an id in the place of a signer's key, in formats whose signatures name only an id: only
-/// the key itself shows whether they hold.
-///
-/// # Errors
-/// When it is one.
-pub fn refuse_pinned_id(trust: &Trust, report: &Report) -> Result<(), VerifyError> {
-    for pin in trust.pinned.iter() {
-        let asked = encoding::hex(pin.as_bytes());
-        let names_signer = report.signers.iter().any(|signer| signer.key == asked);
-        if pin.key().is_none() || names_signer {
-            return Err(VerifyError::refused(format!(
-                "{asked} is the id of a key, and its signatures are checked with the key itself: give --key as did:key or as a PEM file"
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// The pins of an identity: its keys that have not ended, each for its usage. The ends of the others
-/// count, as those of entries do.
-fn pin_identity(identity: &Identity, store: &mut TrustStore) -> Result<Vec<Pin>, VerifyError> {
-    let mut pins = Vec::new();
-    for entry in identity.entries(&identity.content().name)? {
-        let Some(end) = entry.revoked.clone() else {
-            let usages = entry.usage.iter();
-            pins.extend(usages.map(|usage| Pin::of_usage(entry.key, *usage)));
-            continue;
-        };
-        let names: Vec<TrustName> = store.by_key(&entry.key).map(|e| e.name.clone()).collect();
-        for name in &names {
-            store.revoke(name, end.clone())?;
-        }
-        if names.is_empty() {
-            add_under_free_name(store, entry)?;
-        }
-    }
-    Ok(pins)
-}
-
 fn is_pem(path: &Path) -> bool {
     path.extension()
         .is_some_and(|ending| ending == "pem" || ending == "pub")
-}
-
-/// A store that trusts the key in a PEM file for everything, under the file's name.
-fn store_of(path: &Path, key: PublicKey) -> Result<TrustStore, VerifyError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name =
-        TrustName::parse(&stem).or_else(|_| TrustName::parse(&format!("key-{}", key.key_id())))?;
-    let mut store = TrustStore::new();
-    store.add(TrustedKey::new(name, key, KeyUsage::ALL))?;
-    Ok(store)
-}
-
-fn merge(into: &mut TrustStore, from: &TrustStore) -> Result<(), VerifyError> {
-    for entry in from.iter() {
-        let twin = into
-            .by_key(&entry.key)
-            .find(|known| !known.usage.is_disjoint(&entry.usage))
-            .cloned();
-        match twin {
-            None => add_under_free_name(into, entry.clone())?,
-            Some(mut twin) if says_the_same(&twin, entry) => {
-                into.remove(&twin.name);
-                twin.usage.extend(&entry.usage);
-                into.add(twin)?;
-            }
-            Some(twin) => {
-                return Err(VerifyError::refused(format!(
-                    "{} and {} trust one key differently; name it in one place only",
-                    twin.name, entry.name
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn says_the_same(one: &TrustedKey, other: &TrustedKey) -> bool {
-    one.scope == other.scope
-        && one.not_before == other.not_before
-        && one.not_after == other.not_after
-        && one.revoked == other.revoked
-}
-
-fn add_under_free_name(into: &mut TrustStore, mut entry: TrustedKey) -> Result<(), VerifyError> {
-    if into.by_name(&entry.name).is_some() {
-        let id = entry.key.key_id().to_hex();
-        entry.name = TrustName::parse(&format!("{}/{}", entry.name, &id[..8]))?;
-    }
-    Ok(into.add(entry)?)
 }

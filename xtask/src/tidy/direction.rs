@@ -8,19 +8,22 @@ use super::repository::Repository;
 use super::rust;
 
 /// Crates whose modules have an order.
-const ORDERED: [&str; 4] = [
+const ORDERED: [&str; 5] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
+    "crates/threadseal-reader/src/lib.rs",
     "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 13] = [
     "threadseal-testkit",
     "threadseal-core",
     "threadseal-formats",
     "threadseal-convert",
+    "threadseal-reader",
+    "threadseal-wasm",
     "threadseal-store",
     "threadseal-log",
     "threadseal-verify",

@@ -10,14 +10,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Crates without effects.
-const PURE: [&str; 3] = [
+const PURE: [&str; 4] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-convert/src/lib.rs",
+    "crates/threadseal-reader/src/lib.rs",
 ];
 
-/// The package that links all pure crates.
-const TOP: &str = "threadseal-convert";
+/// The package that links all pure crates, with all its features.
+const TOP: &str = "threadseal-reader";
 
 /// Parts of the standard library that the core must not name.
 const EFFECTS: &[&[&str]] = &[
@@ -94,10 +95,11 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates that must forbid unsafe code.
-const FORBIDDING: [&str; 8] = [
+const FORBIDDING: [&str; 9] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-convert/src/lib.rs",
+    "crates/threadseal-reader/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
     "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-verify/src/lib.rs",
@@ -163,9 +165,14 @@ pub(crate) fn dependency_tree(root: &Path) -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     for platform in [None, Some("wasm32-unknown-unknown")] {
         let mut cargo = Command::new("cargo");
-        cargo
-            .current_dir(root)
-            .args(["tree", "--package", TOP, "--edges", "normal"]);
+        cargo.current_dir(root).args([
+            "tree",
+            "--package",
+            TOP,
+            "--all-features",
+            "--edges",
+            "normal",
+        ]);
         cargo.args(["--prefix", "none", "--format", "{p} features {f}"]);
         if let Some(platform) = platform {
             cargo.args(["--target", platform]);

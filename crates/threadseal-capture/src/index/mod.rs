@@ -12,7 +12,7 @@ mod tests;
 mod text;
 
 pub use search::{Hit, Query, search_archive};
-pub use text::{TurnText, turn_text};
+pub use threadseal_reader::words::{TurnText, turn_text};
 
 use crate::archive::{Archive, ArchivedLog, LogName};
 use crate::session::SessionId;
@@ -411,7 +411,7 @@ fn write_turn(
         .prepare_cached(sql)?
         .query_row(params![log, turn], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let digest = text.digest();
+    let digest = text::digest_of(text);
     if let Some((id, known)) = known {
         if known == digest {
             return Ok(false);

@@ -1,20 +1,12 @@
 //! Search for words in all indexed turns.
 
-use super::text::turn_text;
 use super::{Index, count, name_of, text, unsigned};
 use crate::Agent;
 use crate::archive::{Archive, LogName};
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
-use threadseal_core::error::{Error, ErrorKind};
-
-/// Most bytes of a query.
-const MAX_QUERY_BYTES: usize = 4 << 10;
-/// Most words of a query.
-const MAX_QUERY_WORDS: usize = 64;
-/// Characters of a snippet before and after the first word that was found.
-const SNIPPET_BEFORE: usize = 40;
-const SNIPPET_AFTER: usize = 120;
+use threadseal_core::error::Error;
+use threadseal_reader::words::{Term, snippet, terms, turn_text};
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,11 +63,7 @@ impl Index {
         if !logs.any(is_asked) {
             return Ok(Vec::new());
         }
-        let matching = terms
-            .iter()
-            .map(Term::expression)
-            .collect::<Vec<_>>()
-            .join(" ");
+        let matching = terms.iter().map(expression).collect::<Vec<_>>().join(" ");
         let mut sql = "SELECT logs.session, logs.part, turns.turn, turns.role, turns.time, logs.project, turns.text
             FROM words CROSS JOIN turns ON turns.id = words.rowid CROSS JOIN logs ON logs.id = turns.log WHERE words MATCH ?1"
             .to_owned();
@@ -184,97 +172,8 @@ pub fn search_archive(archive: &Archive, query: &Query) -> Result<Vec<Hit>, Erro
     Ok(hits)
 }
 
-/// One word or sequence of words.
-struct Term {
-    text: String,
-    is_prefix: bool,
-}
-
-impl Term {
-    /// Has a text these words in this order, as the index would find them?
-    fn is_in(&self, text: &str) -> bool {
-        let asked = words(&self.text);
-        let all = words(text);
-        all.windows(asked.len().max(1)).any(|found| {
-            let mut pairs = found.iter().zip(&asked).enumerate();
-            pairs.all(|(number, (found, word))| {
-                let may_go_on = self.is_prefix && number + 1 == asked.len();
-                found == word || (may_go_on && found.starts_with(word.as_str()))
-            })
-        })
-    }
-
-    /// The term in the language of FTS5. Quoted, it has no other meaning than its text.
-    fn expression(&self) -> String {
-        let star = if self.is_prefix { "*" } else { "" };
-        format!("\"{}\"{star}", self.text.replace('"', "\"\""))
-    }
-}
-
-fn terms(words: &str) -> Result<Vec<Term>, Error> {
-    if words.len() > MAX_QUERY_BYTES {
-        let text = format!("a search has {MAX_QUERY_BYTES} bytes at most");
-        return Err(Error::new(ErrorKind::Limit, text));
-    }
-    let mut terms = Vec::new();
-    for (number, part) in words.split('"').enumerate() {
-        let is_quoted = number % 2 == 1;
-        let texts: Vec<&str> = match is_quoted {
-            true => vec![part],
-            false => part.split_whitespace().collect(),
-        };
-        for text in texts {
-            let is_prefix = !is_quoted && text.ends_with('*');
-            let text = text.trim_end_matches(|c| is_prefix && c == '*');
-            if text.chars().any(char::is_alphanumeric) {
-                terms.push(Term {
-                    text: text.to_owned(),
-                    is_prefix,
-                });
-            }
-        }
-    }
-    if terms.is_empty() {
-        return Err(Error::invalid("there is no word to look for"));
-    }
-    if terms.len() > MAX_QUERY_WORDS {
-        let text = format!("a search has {MAX_QUERY_WORDS} words at most");
-        return Err(Error::new(ErrorKind::Limit, text));
-    }
-    Ok(terms)
-}
-
-/// The words of a text, in lower case.
-fn words(text: &str) -> Vec<String> {
-    let words = text.split(|letter: char| !letter.is_alphanumeric());
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect()
-}
-
-/// The text around the first term, with blanks in place of line ends.
-fn snippet(text: &str, terms: &[Term]) -> String {
-    let lower = text.to_lowercase();
-    // Lower case may have other lengths: then the place is only near.
-    let places = terms
-        .iter()
-        .filter_map(|term| lower.find(&term.text.to_lowercase()));
-    let place = text.floor_char_boundary(places.min().unwrap_or(0));
-    let before = text[..place]
-        .chars()
-        .rev()
-        .take(SNIPPET_BEFORE)
-        .map(char::len_utf8)
-        .sum::<usize>();
-    let after = text[place..]
-        .chars()
-        .take(SNIPPET_AFTER)
-        .map(char::len_utf8)
-        .sum::<usize>();
-    let (start, end) = (place - before, place + after);
-    let words: Vec<&str> = text[start..end].split_whitespace().collect();
-    let first = if start > 0 { "… " } else { "" };
-    let last = if end < text.len() { " …" } else { "" };
-    format!("{first}{}{last}", words.join(" "))
+/// The term in the language of FTS5. Quoted, it has no other meaning than its text.
+fn expression(term: &Term) -> String {
+    let star = if term.is_prefix() { "*" } else { "" };
+    format!("\"{}\"{star}", term.text().replace('"', "\"\""))
 }

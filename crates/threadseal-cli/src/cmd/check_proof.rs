@@ -9,7 +9,6 @@
 //! It needs only the file: no record, no network, no home. If there is a home whose log knows the
 //! record of a turn, the log is asked whether it contradicts the proof.
 
-use crate::cmd::show;
 use crate::context::Context;
 use crate::events::Event;
 use crate::evidence::{self, LogKey};
@@ -20,33 +19,26 @@ use crate::render::clean::{Clean, quoted};
 use crate::render::text::{self, counted, date, entries};
 use crate::verifying::{self, IdArgs};
 use clap::Args;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
-use threadseal_core::limits::{
-    MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TOMBSTONE_BYTES, MAX_TURN_PROOF_BYTES,
-};
+use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::record::{ExpectedHead, Head, ThreadId};
-use threadseal_core::report::{Expectation, Report};
+use threadseal_core::report::Expectation;
 use threadseal_core::tlog::conflict as checkpoints;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_formats::lineage::FORK_FIRST_LINE;
 use threadseal_formats::transcript::VerifyOptions;
-use threadseal_formats::transcript::copy::{self, CopiedLine};
-use threadseal_formats::transcript::observed_proof;
-use threadseal_formats::transcript::turn_proof::conflict as seals;
-use threadseal_formats::transcript::turn_proof::{
-    Anchored, Checked, FIRST_LINE, ShownLine, check_file_by,
-};
+use threadseal_formats::transcript::turn_proof::{Anchored, Checked, FIRST_LINE};
 use threadseal_log::SealLog;
+use threadseal_reader::proof::{self, CheckedFile, LineOutput};
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::path_text;
 use threadseal_verify::detect;
 use threadseal_verify::home_log::HomeLog;
 use threadseal_verify::trust_locality::Locality;
-use threadseal_verify::verifier::{MAX_TAKEN_UP_BYTES, tell_log};
+use threadseal_verify::verifier::tell_log;
 
 /// What `check-proof` takes.
 #[derive(Debug, Args)]
@@ -74,89 +66,6 @@ pub(crate) struct CheckProofArgs {
     /// The thread to which the record must belong
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
-}
-
-#[derive(Serialize)]
-struct ProofOutput<'a> {
-    schema: &'static str,
-    result: &'a Report,
-    /// The turn; none if the proof fails.
-    turn: Option<u64>,
-    /// What the maker of a proof of observed lines calls them; nothing proves it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    lines: Vec<LineOutput<'a>>,
-    /// The place of the closing seal in a log; none if the proof does not contain one.
-    anchor: Option<AnchorOutput<'a>>,
-}
-
-#[derive(Serialize)]
-struct AnchorOutput<'a> {
-    /// Did a quorum of the policy's witnesses see it? Otherwise the rest is the proof's own claim.
-    authenticated: bool,
-    origin: &'a str,
-    index: u64,
-    size: u64,
-    /// When a quorum of the policy's witnesses had seen it, in seconds since 1970; none without a
-    /// policy, or if it was not met.
-    witnessed_at: Option<u64>,
-    /// Names of the policy's witnesses that saw it, if the quorum was met.
-    witnesses: Vec<String>,
-}
-
-impl<'a> AnchorOutput<'a> {
-    fn of(anchored: &'a Anchored) -> Self {
-        let witnessed = anchored.witnessed.as_ref();
-        let cosigned = witnessed.map_or(&[][..], |seen| seen.signed().cosignatures());
-        Self {
-            authenticated: witnessed.is_some(),
-            origin: anchored.origin.as_str(),
-            index: anchored.index,
-            size: anchored.size,
-            witnessed_at: witnessed.map(|witnessed| witnessed.at().seconds()),
-            witnesses: cosigned.iter().map(|by| by.witness.to_string()).collect(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct LineOutput<'a> {
-    line: u64,
-    /// None if the line is left out.
-    event_type: Option<&'a str>,
-    /// The line's JSON text, as it is in the record.
-    text: Option<&'a str>,
-    /// The same with bodies, or redaction marks, in place of its commitments; none if it has no
-    /// commitment.
-    restored: Option<&'a str>,
-    /// The number of bytes of a line that a copy leaves out.
-    left_out_bytes: Option<u64>,
-}
-
-impl<'a> LineOutput<'a> {
-    fn of_turn(line: &'a ShownLine) -> Self {
-        Self {
-            line: line.number,
-            event_type: Some(&line.event_type),
-            text: Some(&line.text),
-            restored: line.restored.as_deref(),
-            left_out_bytes: None,
-        }
-    }
-
-    fn of_copy((line, number): (&CopiedLine<'a>, u64)) -> Self {
-        let (event_type, text, left_out_bytes) = match *line {
-            CopiedLine::Shown { event_type, text } => (Some(event_type), Some(text), None),
-            CopiedLine::LeftOut { bytes } => (None, None, Some(bytes)),
-        };
-        Self {
-            line: number,
-            event_type,
-            text,
-            restored: None,
-            left_out_bytes,
-        }
-    }
 }
 
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -188,73 +97,29 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         held_since: None,
         thread: args.thread.as_ref(),
     };
-    let report_only = |report| Checked {
-        report,
-        turn: None,
-        lines: Vec::new(),
-        anchor: None,
-        closing: None,
+    if checkpoints::FIRST_LINE.as_bytes() == first {
+        let pins = trust.pinned.iter();
+        vkeys.extend(pins.map(|pin| LogKey::Key(Box::new(*pin))));
+    }
+    if detect::proof(&file)?.is_none() {
+        return Err(other(&file, &args.proof));
+    }
+    let name = path_text(&args.proof);
+    let mut found = if FORK_FIRST_LINE.as_bytes() == first {
+        // It is read in pieces: a state of igor has any length.
+        CheckedFile::report_only(evidence::of_lineage(&file, &trust, options.now)?.report)
+    } else {
+        let bytes = file.read_whole(proof::most_bytes(&first))?;
+        proof::check(&name, &bytes, &options, policy.as_ref(), &vkeys)?
     };
-    // A copy has no parsed lines: they are read from its bytes.
-    let bytes;
-    let mut lines = Vec::new();
-    let mut label = None;
-    let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
-        FIRST_LINE => {
-            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
-            let mut checked = check_file_by(&bytes, &options, policy.as_ref());
-            hold_against_log(&mut checked, context)?;
-            checked
-        }
-        copy::FIRST_LINE => {
-            bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-            let copied = copy::check(&bytes, &options);
-            lines = copied.lines;
-            report_only(copied.report)
-        }
-        seals::FIRST_LINE => {
-            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
-            report_only(seals::check_file(&bytes, &options).report)
-        }
-        observed_proof::FIRST_LINE => {
-            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
-            let found = observed_proof::check_file(&bytes, &options);
-            let shown = |(number, bytes): (u64, Vec<u8>)| {
-                let event = Event::alone(number, &bytes);
-                ShownLine {
-                    number,
-                    event_type: event.event_type,
-                    text: String::from_utf8_lossy(&bytes).into_owned(),
-                    restored: None,
-                }
-            };
-            label = found.label;
-            Checked {
-                lines: found.lines.into_iter().map(shown).collect(),
-                ..report_only(found.report)
-            }
-        }
-        FORK_FIRST_LINE => report_only(evidence::of_lineage(&file, &trust, options.now)?.report),
-        checkpoints::FIRST_LINE => {
-            let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;
-            let pins = trust.pinned.iter();
-            vkeys.extend(pins.map(|pin| LogKey::Key(Box::new(*pin))));
-            report_only(evidence::of_checkpoints(&bytes, &vkeys))
-        }
-        _ if detect::proof(&file)?.is_some() => {
-            let bytes = file.read_whole(MAX_TOMBSTONE_BYTES)?;
-            report_only(evidence::of_tombstone(&bytes, &options))
-        }
-        _ => return Err(other(&file, &args.proof)),
-    };
-    checked.report.path = path_text(&args.proof);
+    hold_against_log(&mut found.checked, context)?;
+    found.checked.report.path = name;
+    let output = found.output();
+    let checked = &found.checked;
     let exit = Exit::from_code(checked.report.verdict.exit_code());
     out.because(&checked.report);
-    let of_turn = checked.lines.iter().map(LineOutput::of_turn);
-    let of_copy = lines.iter().zip(1..).map(LineOutput::of_copy);
-    let rows: Vec<LineOutput<'_>> = of_turn.chain(of_copy).collect();
     if context.json {
-        out.json(&output(&checked, label.as_deref(), rows));
+        out.json(&output);
         return Ok(exit);
     }
     if !context.quiet || exit != Exit::Done {
@@ -267,14 +132,17 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
     }
-    if let Some(label) = label.filter(|_| !context.quiet) {
-        let label = Clean(&label).to_string();
+    if let Some(label) = found.label.as_ref().filter(|_| !context.quiet) {
+        let label = Clean(label).to_string();
         out.line(context.palette.strong(&format!(
             "lines of {label}, as the maker of the proof calls them"
         )));
     }
     if !context.quiet {
-        rows.iter().for_each(|line| print(line, context, out));
+        output
+            .lines
+            .iter()
+            .for_each(|line| print(line, context, out));
     }
     Ok(exit)
 }
@@ -334,21 +202,6 @@ fn other(file: &RegularFile, path: &Path) -> Failure {
     Failure::new(text).about(path)
 }
 
-fn output<'a>(
-    checked: &'a Checked,
-    label: Option<&'a str>,
-    lines: Vec<LineOutput<'a>>,
-) -> ProofOutput<'a> {
-    ProofOutput {
-        label,
-        schema: "threadseal.check-proof/1",
-        result: &checked.report,
-        turn: checked.turn,
-        lines,
-        anchor: checked.anchor.as_ref().map(AnchorOutput::of),
-    }
-}
-
 /// Where a quorum of witnesses saw the seal. What no policy vouches for is not shown as a fact: the
 /// report lists it as a claim.
 fn anchor_line(anchored: &Anchored) -> Option<String> {
@@ -386,7 +239,7 @@ fn print(row: &LineOutput<'_>, context: &Context, out: &mut Out) {
     ));
     let text = row.restored.or(row.text).unwrap_or_default();
     let event = Event::alone(row.line, text.as_bytes());
-    let text = show::said(&event);
+    let text = event.readable();
     if !text.is_empty() {
         out.line(quoted(&text, "    | "));
     }

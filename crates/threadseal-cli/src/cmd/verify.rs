@@ -24,6 +24,7 @@ use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict};
 use threadseal_core::trust::ScopeFormat;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::sys::path_text;
+use threadseal_verify::VerifyError;
 use threadseal_verify::address::STANDARD_INPUT;
 use threadseal_verify::all_records::AllRecords;
 use threadseal_verify::anchors::Anchors;
@@ -121,7 +122,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     let mut evidence = None;
     if let Some(to) = &args.evidence {
         let is_written = evidence::write(&args.paths, to, context).unwrap_or_else(|failure| {
-            run.errors.push(PathError::of(None, &failure.into()));
+            run.errors
+                .push(PathError::of(None, &VerifyError::from(failure)));
             false
         });
         evidence = Some(is_written.then(|| path_text(to)));
@@ -129,7 +131,8 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     if let Some(to) = &args.report {
         let written = write_report(to, &run, context);
         if let Err(failure) = written {
-            run.errors.push(PathError::of(Some(to), &failure.into()));
+            run.errors
+                .push(PathError::of(Some(to), &VerifyError::from(failure)));
         }
     }
     let exit = Exit::from_code(run.exit_code());

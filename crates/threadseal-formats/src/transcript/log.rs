@@ -9,6 +9,7 @@
 //! lines beyond them are counted.
 
 use super::observed::{self, LeafWalk, SealFile};
+use std::borrow::Borrow;
 use threadseal_core::canon::json;
 use threadseal_core::digest::{Digest, Hasher};
 use threadseal_core::error::Error;
@@ -93,9 +94,10 @@ pub struct LogScan {
 }
 
 /// Reads a log. Push the file in order, then call [`LogReader::finish`].
-pub struct LogReader<'a> {
-    seals: Option<&'a SealFile>,
-    sealed: &'a [Digest],
+///
+/// `S` is the seal file, borrowed or shared.
+pub struct LogReader<S> {
+    seals: Option<S>,
     /// The leaves of the next lines.
     walk: Option<LeafWalk>,
     /// Is an unended last line taken as whole, whatever its content?
@@ -114,12 +116,11 @@ pub struct LogReader<'a> {
 /// First lines whose leaves are kept.
 pub const FIRST_LINES: usize = 3;
 
-impl<'a> LogReader<'a> {
-    /// A reader that compares the log with the seals of `file`, if there are any.
-    pub fn new(file: Option<&'a SealFile>, is_final: bool) -> Self {
+impl<S: Borrow<SealFile>> LogReader<S> {
+    /// A reader that compares the log with the seals of `seals`, if there are any.
+    pub fn new(seals: Option<S>, is_final: bool) -> Self {
+        let file = seals.as_ref().map(Borrow::borrow);
         Self {
-            seals: file,
-            sealed: file.map_or(&[], |file| &file.leaves),
             walk: file.map(|file| file.walk(0)),
             is_final: is_final
                 || file
@@ -142,7 +143,17 @@ impl<'a> LogReader<'a> {
                 redacted: 0,
                 unfinished: 0,
             },
+            seals,
         }
+    }
+
+    fn seals(&self) -> Option<&SealFile> {
+        self.seals.as_ref().map(Borrow::borrow)
+    }
+
+    /// The sealed leaves.
+    fn sealed(&self) -> &[Digest] {
+        self.seals().map_or(&[], |file| &file.leaves)
     }
 
     /// Takes the next bytes.
@@ -203,18 +214,18 @@ impl<'a> LogReader<'a> {
             return;
         }
         let number = usize::try_from(index).unwrap_or(usize::MAX);
-        let Some(sealed) = self.sealed.get(number) else {
+        let Some(sealed) = self.sealed().get(number).copied() else {
             if number < MAX_OBSERVED_LINES {
                 self.out.new_lines.push(plain);
             }
             return;
         };
         let leaf = self.walk.as_mut().and_then(|walk| walk.next_leaf(&plain));
-        if leaf == Some(*sealed) {
-            let seals = self.seals.filter(|seals| seals.is_redacted(index + 1));
+        if leaf == Some(sealed) {
+            let seals = self.seals().filter(|seals| seals.is_redacted(index + 1));
             self.out.unfinished += u64::from(seals.is_some());
         } else if self
-            .seals
+            .seals()
             .is_some_and(|seals| seals.is_replaced(number, &plain))
         {
             self.out.redacted += 1;
@@ -223,7 +234,7 @@ impl<'a> LogReader<'a> {
             self.ahead.push((plain, at));
             return;
         }
-        if index + 1 == self.sealed.len() as u64 {
+        if index + 1 == self.sealed().len() as u64 {
             self.out.sealed_end = Some(at[1]);
         }
     }
@@ -236,7 +247,7 @@ impl<'a> LogReader<'a> {
             let leaf = std::mem::replace(&mut self.leaf, leaf_hasher()).finish();
             self.line(leaf, [start, self.offset]);
         }
-        if self.sealed.is_empty() {
+        if self.sealed().is_empty() {
             self.out.sealed_end = Some(0);
         }
         if let (Some(index), Some((_, at))) = (self.first_difference, self.ahead.first()) {
@@ -252,15 +263,15 @@ impl<'a> LogReader<'a> {
             && self.carry.len() as u64 == self.line_bytes
             && json::validate(&self.carry).is_ok();
         let index = usize::try_from(self.out.lines).ok();
-        self.is_final || whole || index.is_some_and(|index| index < self.sealed.len())
+        self.is_final || whole || index.is_some_and(|index| index < self.sealed().len())
     }
 
     /// Takes the edit after which most of the following lines are the sealed ones again.
     fn explain(&self, index: u64) -> Difference {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let end = self.sealed.len().min(index.saturating_add(LOOK_AHEAD));
+        let end = self.sealed().len().min(index.saturating_add(LOOK_AHEAD));
         let found: Vec<Digest> = self.ahead.iter().map(|(plain, _)| *plain).collect();
-        let (Some(seals), Some((new, found_after))) = (self.seals, found.split_first()) else {
+        let (Some(seals), Some((new, found_after))) = (self.seals(), found.split_first()) else {
             return Difference::Changed;
         };
         let has_salt = seals.walk(index).next_leaf(new).is_some();
@@ -290,7 +301,8 @@ impl<'a> LogReader<'a> {
             // There are as many lines as were sealed, and the missing one comes later: it was
             // moved.
             Some((_, Difference::Deleted))
-                if self.out.lines >= self.sealed.len() as u64 && found_after.iter().any(is_old) =>
+                if self.out.lines >= self.sealed().len() as u64
+                    && found_after.iter().any(is_old) =>
             {
                 Difference::Moved
             }

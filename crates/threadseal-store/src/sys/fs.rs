@@ -315,21 +315,7 @@ fn without_number(mut text: String, number: Option<i32>) -> String {
     text
 }
 
-/// The path as text of one line that names it and no other path.
-///
-/// A byte that is not UTF-8, and a line feed, is `\xNN`; a backslash is doubled. [`text_path`]
-/// reads it again.
-pub fn path_text(path: &Path) -> String {
-    let mut text = String::new();
-    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
-        let valid = chunk.valid().replace('\\', "\\\\");
-        text.push_str(&valid.replace('\n', "\\x0a"));
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    text
-}
+pub use threadseal_core::encoding::path_text;
 
 /// The path that [`path_text`] wrote as this text. None for a text that it never writes, and where
 /// the system has no such path.

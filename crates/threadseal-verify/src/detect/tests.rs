@@ -1,6 +1,7 @@
 //! Which bytes make which kind of file.
 
 use super::*;
+use threadseal_formats::document::DocumentKind;
 use threadseal_formats::scroll;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::RealFs;
@@ -111,14 +112,15 @@ fn whatever_is_put_before_or_behind_a_seal_does_not_hide_it() {
 #[test]
 fn a_claim_across_two_chunks_is_seen() {
     let at = threadseal_store::read::CHUNK_BYTES;
-    for claim in CLAIMS {
+    for claim in recognise::CLAIMS {
         for split in 1..claim.len() {
             let mut content = vec![b'x'; 2 * at];
             content[at - split..at - split + claim.len()].copy_from_slice(claim);
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("run");
             std::fs::write(&path, &content).unwrap();
-            assert!(claims_between(&open_regular(&RealFs, &path).unwrap()).unwrap());
+            let file = open_regular(&RealFs, &path).unwrap();
+            assert!(recognise::holds_any(&OnDisk(&file), &[claim]).unwrap());
         }
     }
 }

@@ -55,6 +55,7 @@ use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones::{self, Found};
+use threadseal_verify::VerifyError;
 use threadseal_verify::inputs;
 use threadseal_verify::verifier::Verifier;
 use threadseal_verify::verifier::pruned::is_newest;
@@ -463,7 +464,7 @@ fn parse_age(text: &str) -> Result<u64, String> {
 fn refusal(named: &Path, failure: Failure) -> PathError {
     let shown = named.to_str().map(record::without_secrets);
     let shown = shown.map_or_else(|| named.to_owned(), PathBuf::from);
-    PathError::of(Some(&shown), &failure.about(&shown).into())
+    PathError::of(Some(&shown), &VerifyError::from(failure.about(&shown)))
 }
 
 fn tell(is_dry: bool, passed: &Passed<'_>, context: &Context, out: &mut Out) {

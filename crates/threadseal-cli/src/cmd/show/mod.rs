@@ -21,8 +21,6 @@ use crate::sessions;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal_core::canon::json::{Value, parse};
-use threadseal_core::canon::python::rye_line;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 use threadseal_verify::detect::{self, Kind, LedgerShape};
@@ -161,7 +159,7 @@ fn show_text(
             out.line(palette.strong(&format!("turn {turn}")));
         }
         shown += 1;
-        let text = said(&event);
+        let text = event.readable();
         let text = match only {
             Some(_) => text,
             None => summary(&text),
@@ -173,34 +171,6 @@ fn show_text(
         }
     }
     Ok(shown)
-}
-
-/// The readable part of an event: its text, its tool and input, its result, or else its payload.
-pub(super) fn said(event: &Event) -> String {
-    if event.is_seal() {
-        return String::new();
-    }
-    let raw = || String::from_utf8_lossy(event.payload()).into_owned();
-    let Ok(payload) = parse(event.payload()) else {
-        return raw();
-    };
-    let member = |name: &str| payload.get(name);
-    let part = |value: &Value| match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => String::from_utf8_lossy(&rye_line(value)).into_owned(),
-    };
-    match event.event_type.as_str() {
-        "tool_call_start" => {
-            let parts = [member("tool"), member("input")];
-            let parts: Vec<String> = parts.into_iter().flatten().map(part).collect();
-            parts.join(" ")
-        }
-        "tool_call_result" => {
-            let error = member("error").filter(|error| error.as_str() != Some(""));
-            error.or(member("output")).map_or_else(raw, part)
-        }
-        _ => member("text").map_or_else(raw, part),
-    }
 }
 
 fn summary(text: &str) -> String {

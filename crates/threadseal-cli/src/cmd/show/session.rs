@@ -26,10 +26,8 @@ use std::process::{Command, Stdio};
 use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
 use threadseal_capture::state::{LogState, StateKind};
 use threadseal_convert::{self as convert, Draft, Mapped, ToolResult};
-use threadseal_core::canon::json::Value;
-use threadseal_core::canon::python::rye_line;
 use threadseal_core::error::ErrorKind;
-use threadseal_core::time::Timestamp;
+use threadseal_reader::turns::{Turn, text_of, texts, time_of};
 use threadseal_store::read::open_regular;
 
 /// Most characters of a text that is folded.
@@ -49,46 +47,13 @@ struct SessionOutput<'a> {
     sub_agents: Vec<String>,
     /// Lines that hold what looks like a secret.
     secrets: Vec<SecretOutput>,
-    turns: Vec<TurnOutput>,
+    turns: Vec<Turn>,
 }
 
 #[derive(Serialize)]
 struct SecretOutput {
     line: u64,
     rule: String,
-}
-
-#[derive(Serialize)]
-struct TurnOutput {
-    turn: u64,
-    role: &'static str,
-    time: Option<String>,
-    model: Option<String>,
-    texts: Vec<TextOutput>,
-    calls: Vec<CallOutput>,
-    results: Vec<ResultOutput>,
-}
-
-#[derive(Serialize)]
-struct TextOutput {
-    #[serde(rename = "type")]
-    kind: String,
-    text: String,
-}
-
-#[derive(Serialize)]
-struct CallOutput {
-    id: String,
-    name: String,
-    /// The arguments' JSON text.
-    args: String,
-}
-
-#[derive(Serialize)]
-struct ResultOutput {
-    id: String,
-    ok: bool,
-    text: String,
 }
 
 pub(super) fn run(named: &Named, args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -340,51 +305,6 @@ fn result_words(result: &ToolResult) -> String {
     format!("{word}, {size} bytes")
 }
 
-/// The readable items of the messages of a turn.
-fn texts(draft: &Draft) -> Vec<TextOutput> {
-    let mut texts = Vec::new();
-    for message in draft
-        .messages
-        .iter()
-        .filter(|message| message.role != "source")
-    {
-        let Some(items) = message.content.as_array() else {
-            texts.push(TextOutput {
-                kind: "text".to_owned(),
-                text: text_of(&message.content),
-            });
-            continue;
-        };
-        for item in items {
-            let member = |name: &str| item.get(name).and_then(Value::as_str);
-            let kind = member("type").unwrap_or("text");
-            let text = match kind {
-                "tool_call" | "tool_result" => continue,
-                "text" => member("text").unwrap_or_default().to_owned(),
-                "thinking" => member("thinking").unwrap_or_default().to_owned(),
-                _ => text_of(item),
-            };
-            texts.push(TextOutput {
-                kind: kind.to_owned(),
-                text,
-            });
-        }
-    }
-    texts
-}
-
-fn text_of(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => String::from_utf8_lossy(&rye_line(value)).into_owned(),
-    }
-}
-
-fn time_of(draft: &Draft) -> Option<String> {
-    let time = Timestamp::from_micros(draft.timestamp_ns? / 1000).ok()?;
-    Some(time.to_iso_seconds())
-}
-
 /// The beginning of a text, on one line.
 fn fold(text: &str) -> String {
     let short: String = text.chars().take(FOLDED_CHARS).collect();
@@ -442,38 +362,10 @@ fn json(
         sub_agents: sub_agents(log, sessions),
         secrets: secrets(log),
         turns: turns
-            .map(|(number, draft)| turn_output(number, &draft))
+            .map(|(number, draft)| Turn::of(number, &draft))
             .collect(),
     });
     Ok(())
-}
-
-fn turn_output(turn: u64, draft: &Draft) -> TurnOutput {
-    TurnOutput {
-        turn,
-        role: draft.role.as_str(),
-        time: time_of(draft),
-        model: draft.model.id.clone(),
-        texts: texts(draft),
-        calls: draft
-            .tool_calls
-            .iter()
-            .map(|call| CallOutput {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                args: call.args.as_ref().map_or_else(String::new, text_of),
-            })
-            .collect(),
-        results: draft
-            .tool_results
-            .iter()
-            .map(|result| ResultOutput {
-                id: result.id.clone(),
-                ok: result.ok,
-                text: result.response.as_ref().map_or_else(String::new, text_of),
-            })
-            .collect(),
-    }
 }
 
 #[cfg(test)]

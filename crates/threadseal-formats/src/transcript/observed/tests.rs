@@ -518,7 +518,7 @@ fn statements_within_their_bounds_have_one_spelling() {
 // T-OBS-51
 #[test]
 fn lines_beyond_those_of_a_seal_file_are_counted_only() {
-    let mut reader = LogReader::new(None, true);
+    let mut reader = LogReader::new(None::<&SealFile>, true);
     let text = "\n".repeat(1 << 16);
     let pushed = 2 * MAX_OBSERVED_LINES / text.len();
     (0..pushed).for_each(|_| reader.push(text.as_bytes()));

@@ -8,15 +8,15 @@
 //! and reading it in a terminal stays safe.
 
 use crate::clean::is_unsafe;
-use crate::error::VerifyError;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::collections::BTreeMap;
+use std::error::Error as StdError;
 use std::io::{self, Write};
 use std::path::Path;
+use threadseal_core::encoding::path_text;
 use threadseal_core::error::Unbuilt;
 use threadseal_core::report::{CheckName, CheckResult, FindingCode, Report};
-use threadseal_store::sys::path_text;
 
 /// The check that the tombstone of a pruned record passed.
 pub const TOMBSTONE: CheckName = CheckName::Tombstone;
@@ -38,7 +38,7 @@ pub struct PathError {
 
 impl PathError {
     /// That of `path`, or of none.
-    pub fn of(path: Option<&Path>, failure: &VerifyError) -> Self {
+    pub fn of(path: Option<&Path>, failure: &(impl StdError + 'static)) -> Self {
         Self {
             path: path.map(path_text),
             message: failure.to_string(),
@@ -152,6 +152,7 @@ pub fn is_pruned(report: &Report) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use threadseal_core::error::Error;
     use threadseal_core::report::{Format, Profile};
 
     fn text(value: &impl Serialize) -> String {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn failure_has_the_same_shape_as_success() {
         let reports = [Report::begin(Format::Transcript, Profile::Native)];
-        let failed = [PathError::of(None, &VerifyError::refused("no"))];
+        let failed = [PathError::of(None, &Error::refused("no"))];
         let good = serde_json::to_value(VerifyOutput::new(&reports, &[], 2, 0)).unwrap();
         let bad = serde_json::to_value(VerifyOutput::new(&[], &failed, 0, 2)).unwrap();
         let keys =
