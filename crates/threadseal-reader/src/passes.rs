@@ -203,6 +203,8 @@ pub(crate) struct LedgerPass {
     head: Option<Result<SignedHead, NoteError>>,
     /// The bytes that the signed head names, as far as they came.
     beginning: Option<Beginning>,
+    /// Were later beginnings given? One second look is enough.
+    is_second: bool,
 }
 
 struct Beginning {
@@ -255,6 +257,7 @@ impl LedgerPass {
             reader: ledger::LineReader::knowing(&ledger::KnownKeys::of_trust(&asked.trust)),
             beginning: stated.map(|stated| Beginning::new(stated.bytes)),
             head,
+            is_second: !closer.later_beginnings.is_empty(),
         })
     }
 
@@ -275,6 +278,7 @@ impl LedgerPass {
             mut reader,
             head,
             beginning,
+            is_second,
         } = self;
         let bytes = splitter.finish(&mut |line, place| {
             verifier.take(&reader.read_line(line), line, place);
@@ -283,7 +287,7 @@ impl LedgerPass {
         let file = beginning.map(Beginning::finish);
         let at_hand = signed.map(|head| HeadAtHand { head, file });
         let mut outcome = conclude_ledger(verifier, bytes, at_hand, asked)?;
-        if let Some(closer) = closer_of(&mut outcome) {
+        if let Some(closer) = closer_of(&mut outcome).filter(|_| !is_second) {
             return Ok(Ended::Again(closer));
         }
         if let Some(Err(_)) = head {
@@ -364,8 +368,8 @@ pub(crate) fn bundled(asked: &Asked, found: &ledger::BundledLedger) -> Result<Re
         }
         let mut outcome = conclude_ledger(verifier, bytes, None, asked)?;
         match closer_of(&mut outcome) {
-            Some(again) => closer = again,
-            None => return Ok(outcome.report),
+            Some(again) if closer.later_beginnings.is_empty() => closer = again,
+            _ => return Ok(outcome.report),
         }
     }
 }
