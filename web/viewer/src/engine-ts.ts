@@ -42,7 +42,7 @@ class Recognising implements Run {
   }
 
   private async start(): Promise<void> {
-    const kind = recognise(joined(this.held), this.asked.name, this.asked.seals !== null);
+    const kind = recognise(joined(this.held), this.asked.name, this.asked.seals);
     this.run = runOf(kind, this.asked);
     for (const part of this.held) await this.run.push(part);
     this.held = [];
@@ -68,7 +68,8 @@ function observedRun(asked: Asked): Run {
   const queue = new PartQueue();
   const verifier = new ObservedVerifier({ trust: trustOf(asked.trust), head: headOf(asked) });
   const report = verifier.verify(queue, partsOf(asked.seals!));
-  report.catch(() => queue.close());
+  // A fault in the seals ends it before the log is read.
+  report.then(() => queue.close(), () => queue.close());
   return {
     push: (part) => queue.push(part),
     finish: async () => {

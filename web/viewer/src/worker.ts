@@ -159,7 +159,7 @@ async function prove(asked: Asked, place: ProofPlace): Promise<Uint8Array> {
   if (reader === null) throw new Error("no log is open");
   const log = reader.slice(0, reader.size);
   await moduleReady;
-  const kind = recognise(log, asked.name, asked.seals !== null);
+  const kind = recognise(log, asked.name, asked.seals);
   const own = kind === "observed" ? await OBSERVED_PROVER.prove(asked, log, place).catch((error: Error) => error) : null;
   if (own instanceof Uint8Array) return own;
   return WASM_PROVER.prove(asked, log, place).catch((error: Error) => {

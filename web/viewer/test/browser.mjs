@@ -34,7 +34,7 @@ export function listen(page) {
 }
 
 /** Waits for the verdict of the page's own verifiers. */
-export async function verdict(page, timeout = 30_000) {
+export async function verdict(page, timeout = 12_000) {
   await page.waitForFunction(() => {
     const box = document.querySelector(".verdict");
     return box !== null && box.dataset.light !== "none" && box.querySelector("progress") === null && box.querySelector(".spinner") === null;

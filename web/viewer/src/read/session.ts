@@ -491,7 +491,7 @@ function summaryOf(part: Part): string {
   const input = part.data;
   if (typeof input === "string") return input.replace(/\s+/g, " ").slice(0, MAX_FOLDED_TEXT);
   if (!isObject(input)) return "";
-  const named = input["command"] ?? input["cmd"] ?? input["file_path"] ?? input["filePath"] ?? input["path"] ?? input["pattern"] ?? input["query"]
+  const named = input["command"] ?? input["cmd"] ?? input["pattern"] ?? input["query"] ?? input["file_path"] ?? input["filePath"] ?? input["path"]
     ?? input["url"] ?? input["description"] ?? input["prompt"];
   if (Array.isArray(named)) return named.map(text).join(" ").slice(0, MAX_FOLDED_TEXT);
   if (typeof named === "string") return named.replace(/\s+/g, " ").slice(0, MAX_FOLDED_TEXT);

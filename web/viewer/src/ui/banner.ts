@@ -6,7 +6,7 @@ import { readGiven } from "../identity.js";
 import type { OpenLog } from "../open-log.js";
 import { announce, button, foreign, h, icon, replace } from "./dom.js";
 import { bytes, count, duration } from "./format.js";
-import { LIGHT_ICON, codeText, facets, judged } from "./verdict.js";
+import { LIGHT_ICON, codeText, facets, isEvidence, judged } from "./verdict.js";
 
 export interface BannerOptions {
   readonly log: OpenLog;
@@ -73,7 +73,7 @@ export class Banner {
   private drawDetail(box: HTMLElement): void {
     const report = this.options.log.report;
     if (report !== null) {
-      box.appendChild(h("div", { class: "facets" }, ...facets(report).map((facet) => h("div", { class: "facet", "data-light": facet.light },
+      box.appendChild(h("div", { class: "facets" }, ...facets(report, this.sealedAt(report)).map((facet) => h("div", { class: "facet", "data-light": facet.light },
         h("h3", {}, icon(LIGHT_ICON[facet.light]), facet.name), h("p", { text: facet.sentence })))));
       box.appendChild(this.findings(report));
     }
@@ -81,6 +81,12 @@ export class Banner {
     if (this.options.serverReport !== null) box.appendChild(this.server());
     if (report !== null) box.appendChild(facts(report));
     if (this.options.isReceived) box.appendChild(receivedNote());
+  }
+
+  /** A record that was changed has no time to show. */
+  private sealedAt(report: Report): string | null {
+    const time = this.options.log.seals.at(-1)?.time ?? null;
+    return time === null || isEvidence(report) ? null : new Date(time).toISOString().replace(/\.\d+Z$/, "Z");
   }
 
   private findings(report: Report): HTMLElement {
@@ -181,7 +187,7 @@ function facts(report: Report): HTMLElement {
 
 export function receivedNote(): HTMLElement {
   return h("aside", { class: "received", "aria-label": "What this page cannot prove" },
-    h("h3", { text: "This file's own word is no proof" }),
+    h("h3", { text: "A received page's own word is no proof" }),
     h("p", { text: "Whoever can edit a record can edit a page as well, and paint it green. Two ways make sure:" }),
     h("ul", {},
       h("li", {}, "run ", h("code", { text: "threadseal verify FILE.html" }), " with a command that you installed;"),

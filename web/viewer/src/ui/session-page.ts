@@ -163,9 +163,12 @@ export class SessionPage implements Page {
 
   private verdictCame(): void {
     this.banner?.draw();
+    const count = this.rows.length;
     this.buildRows();
-    this.conversation.reset();
-    this.rail.reset();
+    // Marks change, rows seldom: then what is read stays in its place.
+    if (this.rows.length === count) this.conversation.repaint();
+    else this.conversation.reset();
+    this.rail.repaint();
     this.drawHead();
     document.dispatchEvent(new CustomEvent("verdict", { detail: this.log!.answers.length > 0 ? judged(this.log!.answers) : null }));
   }

@@ -69,7 +69,7 @@ function sentenceOf(report: Report): Judged {
     case "verified":
       return { light, word: "Verified", sentence: `Verified: nothing was changed since ${signersOf(report)} sealed it, and nothing is missing.` };
     case "open":
-      return { light, word: "Sealed, open", sentence: `All of it is as ${signersOf(report)} sealed it. Nothing shows that the last seal is the newest.` };
+      return { light, word: "Sealed, open", sentence: `Unchanged since ${signersOf(report)} sealed it. Whether newer turns exist, this copy alone cannot show.` };
     case "unsigned_tail":
       return { light, word: "Sealed, still growing", sentence: "Everything up to the last seal is unchanged. What came after it is not sealed yet." };
     case "partial":
@@ -81,9 +81,9 @@ function sentenceOf(report: Report): Judged {
     case "unknown_signer":
       return { light, word: "Unknown signer", sentence: "Nothing was changed since it was sealed. The key that sealed it is not one you trust." };
     case "tampered":
-      return { light, word: "Changed", sentence: `Changed: this is not what was sealed${place}.` };
+      return { light, word: "Changed", sentence: `Changed${place}: this is not what was sealed.` };
     case "forged":
-      return { light, word: "Forged", sentence: `Forged: a signature or a key does not fit${place}.` };
+      return { light, word: "Forged", sentence: `Forged${place}: a signature or a key does not fit.` };
     case "forked":
       return { light, word: "Forked", sentence: `Forked: two sealed continuations of one beginning exist${place}.` };
     case "rolled_back":
@@ -101,8 +101,9 @@ function sentenceOf(report: Report): Judged {
   }
 }
 
-export function facets(report: Report): Facet[] {
-  return [integrity(report), trust(report), completeness(report), freshness(report)];
+/** `sealed`: the time that the last seal states, where the report has none. */
+export function facets(report: Report, sealed: string | null = null): Facet[] {
+  return [integrity(report), trust(report), completeness(report), freshness(report, sealed)];
 }
 
 function integrity(report: Report): Facet {
@@ -137,11 +138,12 @@ function completeness(report: Report): Facet {
   return { name, light: "amber", sentence: "The record has no sealed end, so later turns may exist elsewhere." };
 }
 
-function freshness(report: Report): Facet {
+function freshness(report: Report, sealed: string | null): Facet {
   const name = "Freshness";
   const dates = report.dates;
   if (dates?.stamped) return { name, light: "green", sentence: `An authority stamped it no later than ${dates.stamped}.` };
-  if (dates?.sealed) return { name, light: "none", sentence: `Sealed at ${dates.sealed}, by the signer's own clock.` };
+  const time = dates?.sealed ?? sealed;
+  if (time) return { name, light: "none", sentence: `Sealed at ${time}, by the signer's own clock. No one else confirms the time here.` };
   return { name, light: "none", sentence: "A file alone cannot show when it was sealed, or whether a newer copy exists." };
 }
 

@@ -37,11 +37,24 @@ export class VirtualList {
     const count = this.rows.count();
     if (keep) {
       this.heights.extend(count, (at) => this.rows.guess(at));
-    } else {
-      this.heights = new Heights(count, (at) => this.rows.guess(at));
-      this.clear();
+      this.schedule();
+      return;
     }
+    const focused = [...this.shown].find(([, element]) => element === document.activeElement)?.[0];
+    this.heights = new Heights(count, (at) => this.rows.guess(at));
+    this.clear();
     this.schedule();
+    if (focused === undefined) return;
+    this.draw();
+    this.shown.get(focused)?.focus({ preventScroll: true });
+  }
+
+  /** All rows look different now, and are as high as they were. */
+  repaint(): void {
+    const focused = [...this.shown].find(([, element]) => element === document.activeElement)?.[0];
+    this.clear();
+    this.draw();
+    if (focused !== undefined) this.shown.get(focused)?.focus({ preventScroll: true });
   }
 
   /** One row looks different now. */
