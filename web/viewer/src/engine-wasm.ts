@@ -93,8 +93,8 @@ function proofReport(built: Glue, question: Question, parts: readonly Uint8Array
     bytes.set(part, at);
     at += part.length;
   }
-  const output = JSON.parse(built.checkProof(question, bytes)) as { report?: Report; results?: Report[] } & Report;
-  return output.report ?? output.results?.[0] ?? output;
+  const output = JSON.parse(built.checkProof(question, bytes)) as { result: Report };
+  return output.result;
 }
 
 function questionOf(built: Glue, asked: Asked): Question {

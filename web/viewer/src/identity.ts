@@ -3,11 +3,13 @@
 import WORDS from "../../../crates/threadseal-core/src/identity/words.txt";
 import { parseBase64, parseHex, utf8 } from "../../verifier/src/bytes.js";
 import { isPublicKey, verify } from "../../verifier/src/ed25519.js";
-import { sha256, tagged } from "../../verifier/src/sha256.js";
+import { taggedMessage } from "../../verifier/src/native-lines.js";
+import { tagged } from "../../verifier/src/sha256.js";
 import type { TrustedKey } from "./core.js";
 
 const MAX_IDENTITY_BYTES = 64 * 1024;
 
+/** The proofs of Rye's keys are not checked here, so that these keys are left out. */
 export interface Identity {
   readonly name: string;
   readonly id: string;
@@ -55,16 +57,14 @@ async function readIdentity(words: string): Promise<Identity> {
   if (value?.format !== "threadseal-identity/1") throw new Error("this is no identity file");
   const { signature, ...rest } = value;
   if (canonical(value) !== line) throw new Error("the identity file is not spelled as its format asks");
-  const signed = tagged("threadseal/1 identity", [canonical(rest)]);
+  const signed = taggedMessage("threadseal/1 identity", [canonical(rest)]);
   if (!(await holds(value.signer, signed, signature))) throw new Error("the identity's signature does not hold");
   await checkLinks(value);
   const first = value.links.length > 0 ? value.links[0].from : value.signer;
   const id = tagged("threadseal/1 identity id", [parseHex(first, 32)!, value.recovery === null ? new Uint8Array() : parseHex(value.recovery, 32)!]);
-  const digest = sha256(id);
-  const found = [id, digest].map(hexOf).find((one) => one === value.id);
-  if (found === undefined) throw new Error("the identity's id is not that of its keys");
+  if (hexOf(id) !== value.id) throw new Error("the identity's id is not that of its keys");
   for (const one of value.keys) await checkKey(one, value.id);
-  return { name: String(value.name), id: value.id, words: wordsOf(parseHex(value.id, 32)!), keys: value.keys.map((one: any) => keyFrom(one, value.name)) };
+  return { name: String(value.name), id: value.id, words: wordsOf(parseHex(value.id, 32)!), keys: value.keys.filter((one: any) => one.usage !== "rye").map((one: any) => keyFrom(one, value.name)) };
 }
 
 async function checkLinks(value: any): Promise<void> {
@@ -73,19 +73,19 @@ async function checkLinks(value: any): Promise<void> {
     const from = parseHex(String(link.from), 32);
     const to = parseHex(String(link.to), 32);
     if (from === null || to === null || (last !== null && last !== link.from)) throw new Error("the identity's links do not fit together");
-    const message = link.by === "key" ? tagged("threadseal/1 key event", ["rotate", from, to])
-      : tagged("threadseal/recovery/1 link", [parseHex(value.id, 32)!, from, to]);
+    const message = link.by === "key" ? taggedMessage("threadseal/1 key event", ["rotate", from, to])
+      : taggedMessage("threadseal/recovery/1 link", [parseHex(value.id, 32)!, from, to]);
     if (!(await holds(link.by === "key" ? link.from : value.recovery, message, link.signature))) throw new Error("a link of the identity does not hold");
     last = link.to;
   }
   if (last !== null && last !== value.signer) throw new Error("the identity's links lead to another key");
 }
 
-/** A key of these usages proves that the same party holds it. */
+/** Keys of these uses prove that the same party holds them; of the others only the signature of the file vouches. */
 async function checkKey(one: any, id: string): Promise<void> {
   const tag = one.usage === "native" ? "threadseal/1 identity key" : one.usage === "observed" ? "threadseal/observed/1 identity key" : null;
   if (tag === null) return;
-  const message = tagged(tag, [parseHex(id, 32)!, parseHex(one.key, 32)!]);
+  const message = taggedMessage(tag, [parseHex(id, 32)!, parseHex(one.key, 32)!]);
   if (!(await holds(one.key, message, one.proof))) throw new Error("a key in the identity is not proved to be its own");
 }
 

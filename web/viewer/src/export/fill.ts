@@ -60,13 +60,20 @@ export async function fill(template: string, logs: readonly InputLog[], options:
   const text = key === null ? textOf(logs) : "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
   const title = key === null ? `${options.name} · ThreadSeal` : "Encrypted session · ThreadSeal";
   const fills = [escaped(title), escaped(text), bootText(boot), inside];
-  let html = template;
+  return { html: filled(template, fills), files };
+}
+
+/** The places are found before anything is filled in: foreign text may hold the tokens too. */
+function filled(template: string, fills: readonly string[]): string {
+  let html = "";
+  let at = 0;
   TOKENS.forEach((token, n) => {
-    const at = html.indexOf(token);
-    if (at < 0) throw new Error(`the template has no ${token}`);
-    html = html.slice(0, at) + fills[n]! + html.slice(at + token.length);
+    const next = template.indexOf(token, at);
+    if (next < 0) throw new Error(`the template has no ${token}`);
+    html += template.slice(at, next) + fills[n]!;
+    at = next + token.length;
   });
-  return { html, files };
+  return html + template.slice(at);
 }
 
 /** The plain text of all logs. */

@@ -86,8 +86,8 @@ function layout(ids: readonly string[], edges: Drawing["edges"]): Map<string, { 
     return found;
   };
   for (const id of ids) depthOf(id, new Set());
-  const layers: string[][] = [];
-  for (const id of ids) (layers[depth.get(id)!] ??= []).push(id);
+  const layers: string[][] = Array.from({ length: Math.max(0, ...depth.values()) + 1 }, () => []);
+  for (const id of ids) layers[depth.get(id)!]!.push(id);
   const order = new Map<string, number>();
   for (const layer of layers) {
     const weight = (id: string): number => {
