@@ -169,8 +169,15 @@ function messageOf(error: unknown): string {
 function assetsOf(start: Start): Assets {
   if (start.mode !== "export") {
     const own = (name: string): string => new URL(name, document.baseURI).href;
+    const begin = (): Worker => new Worker(own("worker.js"), { type: "module" });
+    // One is begun before it is needed.
+    let spare: Worker | null = begin();
     return {
-      worker: async () => new Worker(own("worker.js"), { type: "module" }),
+      worker: async () => {
+        const ready = spare ?? begin();
+        spare = null;
+        return ready;
+      },
       module: async () => {
         if (!HAS_MODULE) return null;
         const response = await fetch(own("threadseal_wasm_bg.wasm")).catch(() => null);

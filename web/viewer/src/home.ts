@@ -44,7 +44,7 @@ export interface SessionInfo {
 
 export interface LogFiles {
   readonly source: Source;
-  readonly seals: Uint8Array | null;
+  readonly seals: Promise<Uint8Array | null>;
   readonly bodies: Uint8Array | null;
   readonly bodiesUnread: boolean;
 }
@@ -100,6 +100,8 @@ export class ServedHome implements Home {
     for (let seen = 0; ;) {
       const page = await this.json<{ total: number; sessions: SessionRow[] }>(`sessions?limit=${seen === 0 ? 200 : PAGE}${after}`);
       onPage(page.sessions, page.total);
+      // The first rows are drawn before the rest is asked for.
+      if (seen === 0) await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
       seen += page.sessions.length;
       const last = page.sessions.at(-1);
       if (last === undefined || seen >= page.total) return;
@@ -112,10 +114,9 @@ export class ServedHome implements Home {
   }
 
   async files(log: string): Promise<LogFiles> {
-    const seals = await this.get(`logs/${spelled(log)}/seals`);
     return {
       source: { url: this.url(`logs/${spelled(log)}/bytes`) },
-      seals: seals.ok ? new Uint8Array(await seals.arrayBuffer()) : null,
+      seals: this.get(`logs/${spelled(log)}/seals`).then(async (seals) => (seals.ok ? new Uint8Array(await seals.arrayBuffer()) : null)),
       bodies: null, bodiesUnread: true,
     };
   }
@@ -141,10 +142,10 @@ export class ServedHome implements Home {
   }
 
   async compare(a: string, b: string): Promise<readonly [LogFiles, LogFiles]> {
-    const found = await this.json<{ a: { bytes: string; seals?: string }; b: { bytes: string; seals?: string } }>(
+    const found = await this.json<{ a: { bytes: string }; b: { bytes: string } }>(
       `compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`,
     );
-    return Promise.all([this.side(found.a), this.side(found.b)]);
+    return [this.side(found.a), this.side(found.b)];
   }
 
   live(onChange: (change: Change) => void): () => void {
@@ -159,10 +160,8 @@ export class ServedHome implements Home {
     return () => events.close();
   }
 
-  private async side(one: { bytes: string; seals?: string }): Promise<LogFiles> {
-    const own = (path: string): string => new URL(path, new URL(this.base, location.href)).href;
-    const seals = one.seals === undefined ? null : await fetch(own(one.seals));
-    return { source: { url: own(one.bytes) }, seals: seals?.ok === true ? new Uint8Array(await seals.arrayBuffer()) : null, bodies: null, bodiesUnread: true };
+  private side(one: { bytes: string }): LogFiles {
+    return { source: { url: new URL(one.bytes, new URL(this.base, location.href)).href }, seals: Promise.resolve(null), bodies: null, bodiesUnread: true };
   }
 
   private url(path: string): string {
@@ -206,7 +205,7 @@ export class HeldHome implements Home {
   async files(log: string): Promise<LogFiles> {
     const found = this.logs.find((one) => one.row.log === log) ?? this.logs[0];
     if (found === undefined) throw new Error("this log is not in the page");
-    return { source: { bytes: found.bytes }, seals: found.seals, bodies: found.bodies, bodiesUnread: found.bodiesLeftOut };
+    return { source: { bytes: found.bytes }, seals: Promise.resolve(found.seals), bodies: found.bodies, bodiesUnread: found.bodiesLeftOut };
   }
 
   async trust(): Promise<Trusted> {

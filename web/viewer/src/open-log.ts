@@ -8,6 +8,9 @@ import { type SealFile, type SealMark, readSealFile } from "./read/seals.js";
 import type { Batch, Exchange, Full, Item } from "./read/session.js";
 import { isEvidence } from "./ui/verdict.js";
 
+/** Milliseconds that are left to the first turns. */
+const FIRST_TURNS = 150;
+
 export type Standing = "sealed" | "unknown" | "unsealed" | "changed" | "doubted" | "redacted" | "pending" | "none";
 
 export interface Listener {
@@ -34,18 +37,17 @@ export class OpenLog {
   private reader: Client | null = null;
   private verifier: Client | null = null;
   private run = 0;
+  private sealBytes: Uint8Array | null = null;
   /** What the answers say of lines: changed ones, and up to where all is good. */
   private changedLines = new Set<number>();
   private until: number | null = null;
 
-  constructor(readonly name: string, private files: LogFiles, private trusted: Trusted, private readonly assets: Assets) {
-    this.useSeals(files.seals);
-  }
+  constructor(readonly name: string, private files: LogFiles, private trusted: Trusted, private readonly assets: Assets) {}
 
   async open(): Promise<void> {
     this.reader = await Client.begin(this.assets);
     const opened = this.reader.open(this.files.source, (batch) => this.take(batch));
-    const verified = this.verify();
+    const verified = this.verifyWithSeals();
     try {
       const { size } = await opened;
       this.size = size;
@@ -58,6 +60,13 @@ export class OpenLog {
     await verified;
   }
 
+  /** The seals come while the first turns are already shown. */
+  private async verifyWithSeals(): Promise<void> {
+    this.useSeals(await this.files.seals);
+    this.listener?.items();
+    await this.verify();
+  }
+
   close(): void {
     this.listener = null;
     this.reader?.end();
@@ -68,7 +77,7 @@ export class OpenLog {
   async grow(files: LogFiles): Promise<void> {
     this.files = files;
     if ("url" in files.source) await this.reader?.more(files.source.url, (batch) => this.take(batch));
-    this.useSeals(files.seals);
+    this.useSeals(await files.seals);
     this.listener?.items();
     await this.verify();
   }
@@ -98,10 +107,6 @@ export class OpenLog {
     return this.reader!.slice(0, this.size);
   }
 
-  get sealBytes(): Uint8Array | null {
-    return this.files.seals;
-  }
-
   /** A proof of the turn of an item, checked here before it is given out. */
   async prove(item: Item): Promise<{ bytes: Uint8Array; answers: Answer[] }> {
     const same = this.items.filter((one) => one.turn === item.turn && !one.replaced);
@@ -120,6 +125,8 @@ export class OpenLog {
     this.listener?.verdict();
     this.verifier?.end();
     const client = await Client.begin(this.assets);
+    // The first turns are shown before the work on all of them begins.
+    if (this.items.length === 0 && !this.isRead) await new Promise((resolve) => setTimeout(resolve, FIRST_TURNS));
     if (run !== this.run) return client.end();
     this.verifier = client;
     const channel = new MessageChannel();
@@ -146,8 +153,8 @@ export class OpenLog {
   }
 
   private asked(): Asked {
-    const { seals, bodies, bodiesUnread } = this.files;
-    return { name: this.fileName(), seals, bodies, bodiesUnread, trust: this.trusted, head: null };
+    const { bodies, bodiesUnread } = this.files;
+    return { name: this.fileName(), seals: this.sealBytes, bodies, bodiesUnread, trust: this.trusted, head: null };
   }
 
   /** The rules of formats look at the ending of a name. */
@@ -159,7 +166,7 @@ export class OpenLog {
   private take(batch: Batch): void {
     this.items.length = Math.min(this.items.length, batch.from);
     for (const item of batch.items) this.items.push(item);
-    for (const item of batch.changed) this.items[item.i] = item;
+    for (const change of batch.changed) this.items[change.i] = { ...this.items[change.i]!, ...change };
     this.exchanges = batch.exchanges;
     this.facts = batch.facts;
     this.format = batch.format;
@@ -170,6 +177,7 @@ export class OpenLog {
   }
 
   private useSeals(bytes: Uint8Array | null): void {
+    this.sealBytes = bytes;
     this.sealFile = bytes === null ? null : readSealFile(bytes);
     this.seals = this.sealFile?.seals ?? [];
   }

@@ -57,7 +57,7 @@ async function answer(id: number, request: Request): Promise<unknown> {
       return reader?.full(request.i) ?? null;
     case "search": {
       const start = performance.now();
-      const found = reader?.search(request.query) ?? { hits: [], items: new Uint32Array(), more: false };
+      const found = reader?.search(request.query) ?? { items: new Uint32Array() };
       return { ...found, milliseconds: performance.now() - start };
     }
     case "slice":

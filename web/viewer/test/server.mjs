@@ -2,7 +2,7 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:http";
-import { existsSync, readFileSync, statSync, watch } from "node:fs";
+import { createReadStream, existsSync, readFileSync, statSync, watch } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -58,7 +58,7 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
         if (session === undefined) return send(404, "text/plain", "no such session");
         return json({
           schema: "threadseal.view.session/1", id: session.row.id, links: session.links ?? [], secrets: 0, redactions: [],
-          logs: session.logs.map((log) => ({ log: log.log, parent: log.parent ?? null, path: log.path ?? null, bytes: read(log).length, seals: 1, format: "", state: session.row.state, state_text: session.row.state_text, light: session.row.light })),
+          logs: session.logs.map((log) => ({ log: log.log, parent: log.parent ?? null, path: log.path ?? null, bytes: log.bytes?.length ?? statSync(log.path).size, seals: 1, format: "", state: session.row.state, state_text: session.row.state_text, light: session.row.light })),
         });
       }
       case "logs": {
@@ -69,6 +69,7 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
           const found = report(log.log);
           return found === null ? send(404, "text/plain", "no report") : json(found);
         }
+        if (what === "bytes" && log.path !== undefined) return sendFile(request, response, headers, log.path);
         const body = what === "seals" ? seals(log) : read(log);
         if (body === null) return send(404, "text/plain", "no seals");
         return sendRange(request, response, headers, body);
@@ -126,22 +127,32 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
   };
 }
 
-function sendRange(request, response, headers, body) {
-  const etag = `"${createHash("sha256").update(body.subarray(0, 4096)).update(String(body.length)).digest("hex").slice(0, 16)}"`;
+/** Where a range begins, ends, and whether it can be given. */
+function rangeOf(request, size) {
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
-  const type = { ...headers, "content-type": "application/octet-stream", "accept-ranges": "bytes", etag };
-  if (range === null) {
-    response.writeHead(200, { ...type, "content-length": body.length });
-    return response.end(body);
-  }
+  if (range === null) return { from: 0, to: size - 1, status: 200 };
   const from = Number(range[1]);
-  const to = range[2] === "" ? body.length - 1 : Math.min(Number(range[2]), body.length - 1);
-  if (from >= body.length) {
-    response.writeHead(416, { ...type, "content-range": `bytes */${body.length}` });
-    return response.end();
-  }
-  response.writeHead(206, { ...type, "content-range": `bytes ${from}-${to}/${body.length}`, "content-length": to - from + 1 });
-  return response.end(body.subarray(from, to + 1));
+  const to = range[2] === "" ? size - 1 : Math.min(Number(range[2]), size - 1);
+  return { from, to, status: from >= size ? 416 : 206 };
+}
+
+function head(response, headers, size, etag, { from, to, status }) {
+  const range = status === 206 ? { "content-range": `bytes ${from}-${to}/${size}` } : status === 416 ? { "content-range": `bytes */${size}` } : {};
+  response.writeHead(status, { ...headers, "content-type": "application/octet-stream", "accept-ranges": "bytes", etag, ...range, "content-length": status === 416 ? 0 : to - from + 1 });
+}
+
+function sendFile(request, response, headers, path) {
+  const { size, mtimeMs } = statSync(path);
+  const range = rangeOf(request, size);
+  head(response, headers, size, `"${size}-${Math.round(mtimeMs)}"`, range);
+  if (range.status === 416 || size === 0) return response.end();
+  return createReadStream(path, { start: range.from, end: range.to, highWaterMark: 1 << 18 }).pipe(response);
+}
+
+function sendRange(request, response, headers, body) {
+  const range = rangeOf(request, body.length);
+  head(response, headers, body.length, `"${createHash("sha256").update(body).digest("hex").slice(0, 16)}"`, range);
+  return response.end(range.status === 416 ? "" : body.subarray(range.from, range.to + 1));
 }
 
 export function watchLog(server, id, log, path) {

@@ -14,8 +14,11 @@ const MAX_FOLDED_TEXT = 240;
 const MAX_ITEMS = 2_000_000;
 /** A JSON document that is no list of lines is parsed whole up to this size. */
 export const MAX_DOCUMENT_BYTES = 64 * 2 ** 20;
-const MAX_HITS = 1000;
-const SNIPPET = 60;
+/** Search text is kept in chunks of this size, so that none is ever copied. */
+const CHUNK_BYTES = 8 << 20;
+/** Beyond so many characters in all, items bring along less. */
+const MAX_TEXT_SENT = 16e6;
+const MAX_LATE_TEXT = 300;
 
 export type ItemKind = Exclude<Kind, "result">;
 
@@ -77,24 +80,18 @@ export interface Full {
   readonly bytes: readonly [number, number];
 }
 
-export interface Hit {
-  readonly i: number;
-  readonly before: string;
-  readonly match: string;
-  readonly after: string;
+export interface Found {
+  /** Items with the words, in their order. */
+  readonly items: Uint32Array;
 }
 
-export interface Found {
-  readonly hits: readonly Hit[];
-  /** Items with the words; `more` of them were left out of `hits`. */
-  readonly items: Uint32Array;
-  readonly more: boolean;
-}
+/** What may change of an item that was sent. */
+export type ItemChange = Pick<Item, "i" | "turn" | "ok" | "result" | "resultLength" | "resultLine" | "agent" | "tokens" | "replaced">;
 
 export interface Batch {
   readonly from: number;
   readonly items: Item[];
-  readonly changed: Item[];
+  readonly changed: ItemChange[];
   readonly exchanges: Exchange[];
   readonly facts: Facts;
   readonly format: string;
@@ -104,6 +101,15 @@ export interface Batch {
 
 const decoder = new TextDecoder("utf-8");
 const encoder = new TextEncoder();
+
+/** A part of the search text. */
+interface TextChunk {
+  readonly bytes: Uint8Array;
+  length: number;
+  /** For each piece, where it begins and whose it is. */
+  readonly starts: number[];
+  readonly items: number[];
+}
 
 export class SessionReader {
   readonly items: Item[] = [];
@@ -128,11 +134,8 @@ export class SessionReader {
   private documentItems: Json[] = [];
   private sent = 0;
   private readonly changed = new Set<number>();
-  private words: Uint8Array = new Uint8Array(1 << 16);
-  private wordsLength = 0;
-  /** For each piece of the search text, where it begins and whose it is. */
-  private readonly pieceStarts: number[] = [];
-  private readonly pieceItems: number[] = [];
+  private readonly chunks: TextChunk[] = [];
+  private textSent = 0;
 
   constructor(size = 1 << 16) {
     this.bytes = new Uint8Array(Math.max(size, 1024));
@@ -274,7 +277,7 @@ export class SessionReader {
     const words = part.kind === "tool" ? summaryOf(part) : part.text;
     const sizes = sizesOf(part);
     this.items.push({
-      i, kind: part.kind, turn: Math.max(this.turn, 0), line, time, name: part.name ?? "", text: words.slice(0, isLong ? MAX_ITEM_TEXT : MAX_FOLDED_TEXT),
+      i, kind: part.kind, turn: Math.max(this.turn, 0), line, time, name: part.name ?? "", text: this.brief(words, isLong),
       length: part.kind === "tool" ? 0 : part.text.length, exchange: this.exchanges.length - 1, ok: null, result: null, resultLength: 0, resultLine: 0,
       agent: part.agent ?? null, images: part.images?.length ?? 0, added: sizes.added, removed: sizes.removed,
       model: part.kind === "assistant" || part.kind === "tool" ? this.model : null, tokens: null, replaced: false,
@@ -283,6 +286,12 @@ export class SessionReader {
     if (part.kind === "tool" && part.call !== undefined) this.calls.set(part.call, i);
     this.remember(i, part.text);
     if (part.data !== undefined) this.remember(i, `${part.name ?? ""} ${typeof part.data === "string" ? part.data : valuesOf(part.data)}`);
+  }
+
+  private brief(words: string, isLong: boolean): string {
+    const most = !isLong ? MAX_FOLDED_TEXT : this.textSent > MAX_TEXT_SENT ? MAX_LATE_TEXT : MAX_ITEM_TEXT;
+    this.textSent += Math.min(words.length, most);
+    return words.slice(0, most);
   }
 
   /** Seals of a record name turns: what comes before a seal is of its turn. */
@@ -366,9 +375,11 @@ export class SessionReader {
   batch(): Batch {
     const from = this.sent;
     const items = this.items.slice(from);
-    const changed = [...this.changed].filter((i) => i < from).map((i) => this.items[i]!);
+    const changed = [...this.changed].filter((i) => i < from).map((i) => changeOf(this.items[i]!));
     this.sent = this.items.length;
     this.changed.clear();
+    // What was sent is in the page; here the line is enough.
+    for (let i = from; i < this.sent; i++) this.items[i] = { ...this.items[i]!, text: "" };
     return { from, items, changed, exchanges: this.exchanges, facts: this.facts, format: this.format, lines: this.lines, bytes: this.length };
   }
 
@@ -396,56 +407,57 @@ export class SessionReader {
   private remember(i: number, words: string): void {
     if (words === "") return;
     const lower = words.toLowerCase();
-    const room = this.wordsLength + 3 * lower.length + 1;
-    if (room > this.words.length) this.words = grown(this.words, room);
-    this.pieceStarts.push(this.wordsLength);
-    this.pieceItems.push(i);
-    this.wordsLength += encoder.encodeInto(lower, this.words.subarray(this.wordsLength)).written;
-    this.words[this.wordsLength++] = 0;
+    let chunk = this.chunks.at(-1);
+    // A text that is no ASCII may take three bytes a character.
+    if (chunk === undefined || chunk.length + 3 * lower.length + 1 > chunk.bytes.length) {
+      chunk = { bytes: new Uint8Array(Math.max(CHUNK_BYTES, 3 * lower.length + 1)), length: 0, starts: [], items: [] };
+      this.chunks.push(chunk);
+    }
+    chunk.starts.push(chunk.length);
+    chunk.items.push(i);
+    chunk.length += encoder.encodeInto(lower, chunk.bytes.subarray(chunk.length)).written;
+    chunk.bytes[chunk.length++] = 0;
   }
 
   /** The items that have these words, in their order; upper and lower case are one. */
   search(query: string): Found {
     const needle = encoder.encode(query.toLowerCase());
     const items: number[] = [];
-    const hits: Hit[] = [];
-    if (needle.length === 0) return { hits, items: new Uint32Array(), more: false };
-    let piece = 0;
-    let last = -1;
-    const text = this.words.subarray(0, this.wordsLength);
-    for (let at = indexOf(text, needle, 0); at >= 0; at = indexOf(text, needle, at)) {
-      while (piece + 1 < this.pieceStarts.length && this.pieceStarts[piece + 1]! <= at) piece++;
-      const i = this.pieceItems[piece]!;
-      // The rest of a piece that was counted is passed over.
-      const end = this.pieceStarts[piece + 1] ?? this.wordsLength;
-      if (i !== last && this.items[i]?.replaced === false) {
-        items.push(i);
-        if (hits.length < MAX_HITS) hits.push(this.hit(i, at, needle.length, this.pieceStarts[piece]!, end - 1));
-      }
-      last = i;
-      at = end;
-    }
-    return { hits, items: Uint32Array.from(new Set(items.sort((a, b) => a - b))), more: items.length > hits.length };
+    if (needle.length > 0) for (const chunk of this.chunks) this.searchChunk(chunk, needle, items);
+    return { items: Uint32Array.from(new Set(items)).sort() };
   }
 
-  private hit(i: number, at: number, length: number, start: number, end: number): Hit {
-    const decode = (from: number, to: number): string => decoder.decode(this.words.subarray(from, to)).replace(/\s+/g, " ").replaceAll("\ufffd", "");
-    return {
-      i,
-      before: decode(Math.max(start, at - SNIPPET), at),
-      match: decode(at, at + length),
-      after: decode(at + length, Math.min(end, at + length + SNIPPET)),
-    };
+  private searchChunk(chunk: TextChunk, needle: Uint8Array, items: number[]): void {
+    const words = chunk.bytes.subarray(0, chunk.length);
+    const skip = skipsOf(needle);
+    let piece = 0;
+    for (let at = indexOf(words, needle, skip, 0); at >= 0; at = indexOf(words, needle, skip, at)) {
+      while (piece + 1 < chunk.starts.length && chunk.starts[piece + 1]! <= at) piece++;
+      const i = chunk.items[piece]!;
+      if (this.items[i]?.replaced === false) items.push(i);
+      // The rest of the piece is passed over.
+      at = chunk.starts[piece + 1] ?? chunk.length;
+    }
   }
 }
 
+function changeOf(item: Item): ItemChange {
+  const { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced } = item;
+  return { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced };
+}
+
+function skipsOf(needle: Uint8Array): Uint16Array {
+  const last = needle.length - 1;
+  const skip = new Uint16Array(256).fill(Math.min(needle.length, 0xffff));
+  for (let at = 0; at < last; at++) skip[needle[at]!] = Math.min(last - at, 0xffff);
+  return skip;
+}
+
 /** Horspool's search; a short needle is found by its first byte. */
-function indexOf(text: Uint8Array, needle: Uint8Array, from: number): number {
+function indexOf(text: Uint8Array, needle: Uint8Array, skip: Uint16Array, from: number): number {
   const length = needle.length;
   if (length === 1) return text.indexOf(needle[0]!, from);
   const last = length - 1;
-  const skip = new Uint16Array(256).fill(Math.min(length, 0xffff));
-  for (let at = 0; at < last; at++) skip[needle[at]!] = Math.min(last - at, 0xffff);
   const end = text.length;
   const final = needle[last]!;
   for (let at = from + last; at < end; at += skip[text[at]!]!) {

@@ -54,7 +54,7 @@ export class ComparePage implements Page {
     const { size } = await client.open(files.source, (batch) => {
       items.length = Math.min(items.length, batch.from);
       items.push(...batch.items);
-      for (const item of batch.changed) items[item.i] = item;
+      for (const change of batch.changed) items[change.i] = { ...items[change.i]!, ...change };
     });
     return { name, client, items, size };
   }

@@ -28,6 +28,9 @@ export interface RowActions {
   agent(i: number): void;
 }
 
+/** Up to this length words come without a click. */
+export const MAX_AUTO_TEXT = 4000;
+
 const ROLES: { readonly [kind: string]: string } = {
   user: "User", assistant: "Agent", reasoning: "Reasoning", system: "Context", compaction: "Compaction", hook: "Hook", event: "Event", hole: "Redacted", damaged: "Unreadable line",
 };
@@ -142,8 +145,8 @@ function contentOf(item: Item, state: RowState, actions: RowActions): HTMLElemen
   if (!isFolded(item)) {
     if (state.full !== null) return proseView(state.full.part);
     const box = h("div", {}, prose(item.text));
-    if (item.length > item.text.length) box.appendChild(button(`Show all ${bytes(item.length)}`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
-    else if (item.images > 0) box.appendChild(button(item.images === 1 ? "Show the image" : `Show ${item.images} images`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
+    if (item.length > MAX_AUTO_TEXT) box.appendChild(button(`Show all ${bytes(item.length)}`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
+    else if (item.images > 0 && state.full === null) box.appendChild(button(item.images === 1 ? "Show the image" : `Show ${item.images} images`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
     return box;
   }
   const link = item.agent === null ? null : button("Open the subagent's own page", { class: "agent-link", "data-focus": "agent", on: { click: () => actions.agent(item.i) } }, icon("agent"), h("span", { text: "Open the subagent" }));

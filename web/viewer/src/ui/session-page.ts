@@ -10,7 +10,7 @@ import { Banner } from "./banner.js";
 import { announce, button, download, foreign, h, icon, replace, visible } from "./dom.js";
 import { bytes, clock, count, duration, money, short } from "./format.js";
 import { type Page, type Route, routeText } from "./page.js";
-import { itemRow, noteRow, sealRow } from "./rows.js";
+import { MAX_AUTO_TEXT, itemRow, noteRow, sealRow } from "./rows.js";
 import { VirtualList } from "./virtual.js";
 import { judged } from "./verdict.js";
 
@@ -53,6 +53,7 @@ export class SessionPage implements Page {
   private readonly opened = new Set<number>();
   private readonly raw = new Set<number>();
   private readonly fulls = new Map<number, Full>();
+  private readonly reading = new Set<number>();
   private readonly hidden = new Set<string>();
   private onlyErrors = false;
   private onlyChanged = false;
@@ -100,8 +101,9 @@ export class SessionPage implements Page {
     const { options } = this;
     const { home } = options;
     try {
-      if (options.trust.value.keys.length === 0) options.trust.value = await home.trust();
-      this.info = await home.session(options.id);
+      const [trust, info] = await Promise.all([options.trust.value.keys.length === 0 ? home.trust() : options.trust.value, home.session(options.id)]);
+      options.trust.value = trust;
+      this.info = info;
       const row = this.info.logs.find((one) => one.log === options.log) ?? this.info.logs.find((one) => one.parent === null) ?? this.info.logs[0];
       if (row === undefined) throw new Error("this session has no log");
       const log = new OpenLog(row.log, await home.files(row.log), options.trust.value, options.assets);
@@ -242,8 +244,9 @@ export class SessionPage implements Page {
     if ("note" in row) return noteRow(row.note, at, total);
     if ("seal" in row) return sealRow(row.seal, log, at, total);
     const item = log.items[row.item]!;
+    if (!isFoldedKind(item) && item.length > item.text.length && item.length <= MAX_AUTO_TEXT) this.readSoon(item.i);
     const element = itemRow(item, log, {
-      isOpen: this.opened.has(item.i), isRaw: this.raw.has(item.i), full: this.opened.has(item.i) || this.raw.has(item.i) ? this.fulls.get(item.i) ?? null : null,
+      isOpen: this.opened.has(item.i), isRaw: this.raw.has(item.i), full: this.opened.has(item.i) || this.raw.has(item.i) || !isFoldedKind(item) ? this.fulls.get(item.i) ?? null : null,
       at, total, words: this.words, link: routeText({ page: "session", id: this.options.id, log: log.name, turn: item.turn }),
     }, {
       open: (i) => void this.toggle(this.opened, i), raw: (i) => void this.toggle(this.raw, i), prove: (i) => void this.prove(i), copyLink: (i) => void this.copyLink(i), agent: (i) => this.openAgent(i),
@@ -258,7 +261,18 @@ export class SessionPage implements Page {
     if (set.has(i)) set.delete(i);
     else set.add(i);
     this.refresh(i);
-    if (!set.has(i) || this.fulls.has(i)) return;
+    if (set.has(i)) await this.read(i);
+  }
+
+  /** Words that did not come along are read when their row is in sight. */
+  private readSoon(i: number): void {
+    if (this.reading.has(i) || this.fulls.has(i)) return;
+    this.reading.add(i);
+    void this.read(i).finally(() => this.reading.delete(i));
+  }
+
+  private async read(i: number): Promise<void> {
+    if (this.fulls.has(i)) return;
     const full = await this.log!.full(i).catch(() => null);
     if (full === null) return;
     if (this.fulls.size >= MAX_FULL) this.fulls.delete(this.fulls.keys().next().value!);
@@ -602,4 +616,8 @@ export class SessionPage implements Page {
   print(isPrinting: boolean): void {
     this.conversation.print(isPrinting);
   }
+}
+
+function isFoldedKind(item: Item): boolean {
+  return item.kind !== "user" && item.kind !== "assistant";
 }
