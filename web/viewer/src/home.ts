@@ -116,7 +116,7 @@ export class ServedHome implements Home {
   async files(log: string): Promise<LogFiles> {
     return {
       source: { url: this.url(`logs/${spelled(log)}/bytes`) },
-      seals: this.get(`logs/${spelled(log)}/seals`).then(async (seals) => (seals.ok ? new Uint8Array(await seals.arrayBuffer()) : null)),
+      seals: this.get(`logs/${spelled(log)}/seals`).then(async (seals) => (seals.status === 200 ? new Uint8Array(await seals.arrayBuffer()) : null)),
       bodies: null, bodiesUnread: true,
     };
   }

@@ -71,7 +71,10 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
         }
         if (what === "bytes" && log.path !== undefined) return sendFile(request, response, headers, log.path);
         const body = what === "seals" ? seals(log) : read(log);
-        if (body === null) return send(404, "text/plain", "no seals");
+        if (body === null) {
+          response.writeHead(204, headers);
+          return response.end();
+        }
         return sendRange(request, response, headers, body);
       }
       case "trust":

@@ -59,7 +59,7 @@ export class Banner {
       log.isVerifying && !waits ? h("span", { class: "spinner", role: "img", "aria-label": "Verifying again" }) : null,
       toggle);
     const needsKey = log.report?.verdict === "unknown_signer";
-    const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen });
+    const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen, tabindex: 0, role: "region", "aria-label": "What was checked" });
     replace(this.element, line, needsKey ? this.keyPanel() : null, detail);
     if (this.isOpen) this.drawDetail(detail);
   }
@@ -74,7 +74,7 @@ export class Banner {
     const report = this.options.log.report;
     if (report !== null) {
       box.appendChild(h("div", { class: "facets" }, ...facets(report, this.sealedAt(report)).map((facet) => h("div", { class: "facet", "data-light": facet.light },
-        h("h3", {}, icon(LIGHT_ICON[facet.light]), facet.name), h("p", { text: facet.sentence })))));
+        h("p", { class: "facet-title" }, icon(LIGHT_ICON[facet.light]), facet.name), h("p", { text: facet.sentence })))));
       box.appendChild(this.findings(report));
     }
     box.appendChild(this.engines(this.options.log.answers));
@@ -105,7 +105,7 @@ export class Banner {
   private engines(answers: readonly Answer[]): HTMLElement {
     const reports = answers.map((one) => one.report).filter((one) => one !== null);
     const doAgree = reports.every((one) => agree(reports[0]!, one));
-    const box = h("section", { class: "engines", "aria-label": "Verifiers in this page" }, h("h3", { text: "Verified in this page" }));
+    const box = h("section", { class: "engines", "aria-label": "Verifiers in this page" }, h("h2", { class: "part-title", text: "Verified in this page" }));
     const rows = answers.map((one) => h("tr", {},
       h("th", { scope: "row", text: one.engine }), h("td", {}, one.report === null ? h("span", { class: "bad", text: one.error ?? "no answer" }) : h("code", { text: one.report.verdict })),
       h("td", { text: one.report === null ? "" : count(one.report.findings.length, "finding") }), h("td", { text: duration(one.milliseconds) })));
@@ -119,7 +119,7 @@ export class Banner {
 
   /** The server's word is shown apart, and on demand. */
   private server(): HTMLElement {
-    const box = h("section", { class: "server", "aria-label": "What the server says" }, h("h3", { text: "What the server says" }));
+    const box = h("section", { class: "server", "aria-label": "What the server says" }, h("h2", { class: "part-title", text: "What the server says" }));
     const answer = h("div");
     const ask = async (): Promise<void> => {
       answer.textContent = "Asking…";
@@ -187,7 +187,7 @@ function facts(report: Report): HTMLElement {
 
 export function receivedNote(): HTMLElement {
   return h("aside", { class: "received", "aria-label": "What this page cannot prove" },
-    h("h3", { text: "A received page's own word is no proof" }),
+    h("p", { class: "facet-title", text: "A received page's own word is no proof" }),
     h("p", { text: "Whoever can edit a record can edit a page as well, and paint it green. Two ways make sure:" }),
     h("ul", {},
       h("li", {}, "run ", h("code", { text: "threadseal verify FILE.html" }), " with a command that you installed;"),

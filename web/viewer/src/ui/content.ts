@@ -35,7 +35,7 @@ export function eventView(part: Part): HTMLElement {
 
 function resultView(result: Part): HTMLElement {
   const isBad = result.ok === false;
-  const box = h("section", { class: isBad ? "result failed" : "result", "aria-label": isBad ? "Failed result" : "Result" });
+  const box = h("div", { class: isBad ? "result failed" : "result" });
   box.appendChild(h("p", { class: "label", text: isBad ? "Failed" : "Result" }));
   if (result.text !== "") box.appendChild(longText(result.text));
   if (result.images !== undefined && result.images.length > 0) box.appendChild(imagesView(result.images));
@@ -143,7 +143,7 @@ export function proseView(part: Part): HTMLElement {
 }
 
 export function rawView(full: Full): HTMLElement {
-  return h("section", { class: "raw", "aria-label": "The line as it is in the file" },
+  return h("div", { class: "raw" },
     h("p", { class: "label", text: `Bytes ${full.bytes[0].toLocaleString("en")} to ${full.bytes[1].toLocaleString("en")}, as they are in the file` }),
     longText(visible(full.raw), "json"));
 }

@@ -66,7 +66,7 @@ function draw(drawing: Drawing): HTMLElement {
       picture.appendChild(box);
       continue;
     }
-    picture.appendChild(svg("a", { href: routeText({ page: "session", id: node.session, log: null, turn: null }), "aria-label": name }, box));
+    picture.appendChild(svg("a", { href: routeText({ page: "session", id: node.session, log: null, turn: null }) }, box));
   }
   return h("div", {}, h("p", { class: "quiet", text: label }), h("div", { class: "drawing-box" }, picture as unknown as HTMLElement));
 }

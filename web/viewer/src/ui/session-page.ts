@@ -62,6 +62,8 @@ export class SessionPage implements Page {
   private matchAt = -1;
   private words = "";
   private current = -1;
+  private firstRow = -1;
+  private exchange = -1;
   private goal: { turn: number } | null;
   private searchTimer = 0;
   private liveTimer = 0;
@@ -398,10 +400,15 @@ export class SessionPage implements Page {
   }
 
   private scrolled(): void {
+    const first = this.conversation.first();
+    if (first === this.firstRow) return;
+    this.firstRow = first;
     this.tail.hidden = this.conversation.atEnd();
-    const row = this.rows[this.conversation.first()];
+    const row = this.rows[first];
     if (row === undefined || !("item" in row)) return;
     const exchange = this.log!.items[row.item]?.exchange ?? -1;
+    if (exchange === this.exchange) return;
+    this.exchange = exchange;
     this.rail.scroller.querySelector(".exchange.now")?.classList.remove("now");
     this.rail.element(exchange)?.classList.add("now");
   }

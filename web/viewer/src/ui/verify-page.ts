@@ -113,7 +113,7 @@ export class VerifyPage implements Page {
   private drawKeys(): void {
     const keys = this.options.trust.value.keys;
     replace(this.keyList, keys.length === 0 ? h("p", { class: "quiet", text: "No key is trusted yet. Drop the signer's identity file to say whose seals count." }) : h("p", {}, `Trusted here: ${keys.length} ${keys.length === 1 ? "key" : "keys"}.`),
-      ...this.identities.map((one) => h("div", { class: "identity-card" }, h("h3", {}, icon("seal"), foreign(one.name)), h("p", { text: "Compare these words with the owner, over another channel:" }), h("p", { class: "words", text: one.words.join(" ") }))));
+      ...this.identities.map((one) => h("div", { class: "identity-card" }, h("p", { class: "facet-title" }, icon("seal"), foreign(one.name)), h("p", { text: "Compare these words with the owner, over another channel:" }), h("p", { class: "words", text: one.words.join(" ") }))));
   }
 
   /** Judges everything that was dropped: logs with what is beside them. */
@@ -276,7 +276,7 @@ function fillCard(card: HTMLElement, name: string, answers: readonly Answer[], .
   const findings = report === null ? [] : report.findings.slice(0, 8);
   replace(card, h("div", { class: "verdict-line" }, h("span", { class: "verdict-seal" }, icon(LIGHT_ICON[judgement.light])), h("p", { class: "verdict-sentence", text: judgement.sentence })),
     h("p", { class: "quiet" }, foreign(name), report === null ? "" : `, ${bytes(report.stats.bytes)}`),
-    report === null ? null : h("div", { class: "facets" }, ...facets(report).map((one) => h("div", { class: "facet", "data-light": one.light }, h("h3", {}, icon(LIGHT_ICON[one.light]), one.name), h("p", { text: one.sentence })))),
+    report === null ? null : h("div", { class: "facets" }, ...facets(report).map((one) => h("div", { class: "facet", "data-light": one.light }, h("p", { class: "facet-title" }, icon(LIGHT_ICON[one.light]), one.name), h("p", { text: one.sentence })))),
     findings.length === 0 ? null : h("ul", { class: "findings" }, ...findings.map((one) => h("li", { "data-severity": one.severity }, h("span", { class: "severity", text: one.severity }), h("span", { text: codeText(one.code) }), h("code", { text: one.code }), one.line === null ? null : h("span", { class: "quiet", text: `line ${one.line}` })))),
     h("p", { class: "quiet engine-line", text: answers.map((one) => `${one.engine}: ${one.report?.verdict ?? one.error ?? "no answer"} (${duration(one.milliseconds)})`).join(" · ") }),
     ...more);

@@ -22,6 +22,8 @@ export class VirtualList {
   private readonly shown = new Map<number, HTMLElement>();
   private readonly places = new WeakMap<Element, number>();
   private readonly sizes: ResizeObserver;
+  private readonly ys = new WeakMap<Element, number>();
+  private height = -1;
   private frame = 0;
   private printing = false;
 
@@ -109,6 +111,7 @@ export class VirtualList {
     this.scroller.classList.toggle("printing", isPrinting);
     if (!isPrinting) return this.draw();
     this.space.style.removeProperty("height");
+    this.height = -1;
     const most = Math.min(this.rows.count(), MAX_PRINTED);
     for (let at = 0; at < most; at++) this.space.appendChild(this.make(at));
     if (most < this.rows.count()) this.space.appendChild(h("p", { text: `${this.rows.count() - most} more rows are not printed.` }));
@@ -197,9 +200,16 @@ export class VirtualList {
 
   private position(): void {
     const factor = this.factor();
-    this.space.style.setProperty("height", `${Math.ceil(this.heights.total() / factor)}px`);
+    const height = Math.ceil(this.heights.total() / factor);
+    if (height !== this.height) this.space.style.setProperty("height", `${height}px`);
+    this.height = height;
     const shift = factor === 1 ? 0 : this.scroller.scrollTop * (1 - factor);
-    for (const [at, element] of this.shown) element.style.setProperty("transform", `translateY(${Math.round(this.heights.before(at) + shift)}px)`);
+    for (const [at, element] of this.shown) {
+      const y = Math.round(this.heights.before(at) + shift);
+      if (this.ys.get(element) === y) continue;
+      this.ys.set(element, y);
+      element.style.setProperty("transform", `translateY(${y}px)`);
+    }
   }
 
   private resized(entries: readonly ResizeObserverEntry[]): void {
