@@ -160,7 +160,7 @@ export class OpenLog {
   /** The rules of formats look at the ending of a name. */
   private fileName(): string {
     const last = this.name.split("/").at(-1) ?? this.name;
-    return /\.\w{2,10}$/.test(last) ? last : `${last.replace(/:/g, "-")}.jsonl`;
+    return /\.[\w-]{2,12}$/.test(last) ? last : `${last.replace(/:/g, "-")}.jsonl`;
   }
 
   private take(batch: Batch): void {

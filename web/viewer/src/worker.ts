@@ -5,6 +5,7 @@ import { TYPESCRIPT } from "./engine-ts.js";
 import { WASM_PROVER, WEBASSEMBLY, useModule } from "./engine-wasm.js";
 import { OBSERVED_PROVER } from "./prove.js";
 import { recognise } from "./recognise.js";
+import { isProof, proofLines } from "./read/proof-lines.js";
 import { plainText } from "./read/plain-text.js";
 import { SessionReader } from "./read/session.js";
 
@@ -33,6 +34,8 @@ const scope = self as unknown as { postMessage(message: unknown, transfer?: Tran
 
 let reader: SessionReader | null = null;
 let ended = false;
+/** The whole of a proof, whose lines are read. */
+let proof: Uint8Array | null = null;
 let waiting: (() => void)[] = [];
 let moduleReady: Promise<void> = Promise.resolve();
 
@@ -78,10 +81,14 @@ async function answer(id: number, request: Request): Promise<unknown> {
 
 async function open(id: number, source: Source): Promise<{ size: number; etag: string | null }> {
   ended = false;
+  proof = null;
   if ("bytes" in source) {
-    reader = new SessionReader(source.bytes.length);
-    for (let at = 0; at < source.bytes.length; at += READ_BYTES) {
-      reader.push(source.bytes.subarray(at, at + READ_BYTES));
+    // Of a proof its lines are shown, and all of it is judged.
+    if (isProof(source.bytes)) proof = source.bytes;
+    const bytes = proof === null ? source.bytes : new TextEncoder().encode(`${proofLines(source.bytes).join("\n")}\n`);
+    reader = new SessionReader(bytes.length);
+    for (let at = 0; at < bytes.length; at += READ_BYTES) {
+      reader.push(bytes.subarray(at, at + READ_BYTES));
       if (at % BATCH_BYTES === 0) send(id);
     }
     return ending(id, null);
@@ -150,7 +157,7 @@ function feed(port: MessagePort): void {
   port.onmessage = async (event: MessageEvent<number>) => {
     const at = event.data;
     while ((reader === null || reader.size <= at) && !ended) await new Promise<void>((resolve) => waiting.push(resolve));
-    const part = reader?.slice(at, at + READ_BYTES) ?? new Uint8Array();
+    const part = proof?.slice(at, at + READ_BYTES) ?? reader?.slice(at, at + READ_BYTES) ?? new Uint8Array();
     port.postMessage(part, [part.buffer]);
   };
 }

@@ -145,7 +145,15 @@ for (const name of ["chrome", "firefox"]) {
       const good = await drop(proof, join(scene.folder, "threadseal-demo/home/keys/self.native.pub"));
       assert.equal(good.card.verdict, "verified");
       assert.match(good.card.text, /What it proves/);
+      await good.page.evaluate(() => [...document.querySelectorAll(".card button")].find((one) => /Show the turn/.test(one.textContent)).click());
+      await good.page.waitForFunction(() => /May I deploy anyway/.test(document.querySelector(".conversation")?.textContent ?? ""));
+      assert.match((await verdict(good.page)).sentence, /^Verified/);
       await good.page.close();
+      const { html } = await fillFiles({ name: "two", logs: [{ log: "two.turn-proof", path: proof }] });
+      const one = await open(write("proof.html", html));
+      await one.page.waitForFunction(() => /May I deploy anyway/.test(document.querySelector(".conversation")?.textContent ?? ""));
+      assert.match((await verdict(one.page)).sentence, /is not one you trust/);
+      await one.page.close();
       const none = await drop(write("plain.html", "<h1>Verified</h1>"));
       assert.equal(none.card.verdict, "none");
       assert.match(none.card.text, /no export of ThreadSeal/);

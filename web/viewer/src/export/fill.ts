@@ -1,6 +1,7 @@
 // Fills the template of an export. The command writes the same file; this is for tests, and says how it is done.
 
 import { SessionReader } from "../read/session.js";
+import { isProof, proofLines } from "../read/proof-lines.js";
 import { plainText } from "../read/plain-text.js";
 import { ITERATIONS, type Boot, type Index, type PartEntry, MAX_EXPORT_BYTES, SCHEMA, TOKENS, base64, bootText, digest, escaped, gzip, keyOf, lock, partText } from "./format.js";
 
@@ -79,8 +80,9 @@ function filled(template: string, fills: readonly string[]): string {
 /** The plain text of all logs. */
 export function textOf(logs: readonly Pick<InputLog, "log" | "bytes">[]): string {
   return logs.map((log) => {
-    const reader = new SessionReader(log.bytes.length);
-    reader.push(log.bytes);
+    const bytes = isProof(log.bytes) ? new TextEncoder().encode(`${proofLines(log.bytes).join("\n")}\n`) : log.bytes;
+    const reader = new SessionReader(bytes.length);
+    reader.push(bytes);
     reader.finish();
     return `${log.log}\n\n${plainText(reader)}`;
   }).join("\n");

@@ -8,6 +8,7 @@ import { textOf } from "../export/fill.js";
 import type { HeldLog } from "../home.js";
 import { type Identity, readGiven } from "../identity.js";
 import { verifyBytes } from "../open-log.js";
+import { isProof, proofLines } from "../read/proof-lines.js";
 import { announce, button, foreign, h, icon, replace } from "./dom.js";
 import { receivedNote } from "./banner.js";
 import { bytes, duration } from "./format.js";
@@ -147,12 +148,12 @@ export class VerifyPage implements Page {
     const bodies = this.beside(one.name.replace(/\.jsonl$/, ".bodies"));
     const answers = await verifyBytes(this.options.assets, this.asked(one.name, seals, bodies, bodies === null), one.bytes);
     const log: HeldLog = { row: rowOf(one.name, null, one.bytes.length), bytes: one.bytes, seals, bodies, bodiesLeftOut: bodies === null };
-    const isProof = new TextDecoder().decode(one.bytes.subarray(0, 13)).startsWith("threadseal/1 ");
-    fillCard(card, one.name, answers, isProof ? proofContent(one.bytes) : this.showButton(one.name, [log]));
+    const more = isProof(one.bytes) ? [this.showButton(one.name, [log], "Show the turn"), proofContent(one.bytes)] : [this.showButton(one.name, [log])];
+    fillCard(card, one.name, answers, ...more);
   }
 
-  private showButton(name: string, logs: readonly HeldLog[]): HTMLElement {
-    return button("Show the conversation", { class: "primary", on: { click: () => this.options.show(homeOf(name, logs), name) } });
+  private showButton(name: string, logs: readonly HeldLog[], label = "Show the conversation"): HTMLElement {
+    return button(label, { class: "primary", on: { click: () => this.options.show(homeOf(name, logs), name) } });
   }
 
   /** The record inside is judged by this page; what the file shows is compared with it. */
@@ -282,17 +283,10 @@ function fillCard(card: HTMLElement, name: string, answers: readonly Answer[], .
     ...more);
 }
 
-/** The lines that a proof shows. */
+/** The lines that a proof shows, as they are. */
 function proofContent(content: Uint8Array): HTMLElement {
-  const words = new TextDecoder().decode(content);
-  const lines = [...words.matchAll(/^line (?:\d+ )?([A-Za-z0-9+/=]+)$/gm)].map((one) => {
-    try {
-      return new TextDecoder().decode(Uint8Array.from(atob(one[1]!), (c) => c.charCodeAt(0)));
-    } catch {
-      return null;
-    }
-  }).filter((one) => one !== null);
-  return h("details", { open: lines.length < 20 }, h("summary", { text: `What it proves: ${lines.length} ${lines.length === 1 ? "line" : "lines"}` }), ...lines.slice(0, 200).map((line) => longText(pretty(line), "json")));
+  const lines = proofLines(content);
+  return h("details", {}, h("summary", { text: `What it proves: ${lines.length} ${lines.length === 1 ? "line" : "lines"}` }), ...lines.slice(0, 200).map((line) => longText(pretty(line), "json")));
 }
 
 function pretty(line: string): string {
