@@ -185,6 +185,15 @@ for (const name of ["chrome", "firefox"]) {
       await page.close();
     });
 
+    test("a change deep in a result is where two copies part", async () => {
+      const { page } = await open(`#/compare?a=${encodeURIComponent("claude-code:changed")}&b=${encodeURIComponent(scene.day.id)}`);
+      await page.waitForSelector(".pair.first .pair-diff");
+      const text = await page.$eval(".pair.first .pair-diff", (one) => one.textContent);
+      assert.match(text, /44 passed; 0 failed/);
+      assert.match(text, /42 passed; 2 failed/);
+      await page.close();
+    });
+
     test("a lineage is drawn with its fork", async () => {
       const { page } = await open("#/lineages/run-1");
       await page.waitForSelector(".drawing");

@@ -60,7 +60,7 @@ export class Banner {
       toggle);
     const needsKey = log.report?.verdict === "unknown_signer";
     const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen, tabindex: 0, role: "region", "aria-label": "What was checked" });
-    replace(this.element, line, needsKey ? this.keyPanel() : null, detail);
+    replace(this.element, line, this.options.isReceived ? this.ownWord() : null, needsKey ? this.keyPanel() : null, detail);
     if (this.isOpen) this.drawDetail(detail);
   }
 
@@ -68,6 +68,15 @@ export class Banner {
     this.isOpen = open;
     this.draw();
     if (open) this.element.querySelector<HTMLElement>("[data-checked]")?.focus({ preventScroll: true });
+  }
+
+  /** A received file may be forged as a whole, so that it must not be believed about itself. */
+  private ownWord(): HTMLElement {
+    const show = (): void => {
+      this.toggle(true);
+      this.element.querySelector(".received")?.scrollIntoView({ block: "nearest" });
+    };
+    return h("p", { class: "own-word" }, "This is a received file: its own word is no proof.", button("How to make sure", { class: "link-button", on: { click: show } }));
   }
 
   private drawDetail(box: HTMLElement): void {

@@ -116,13 +116,27 @@ async function firstDifference(a: Side, b: Side): Promise<number | null> {
   return a.size === b.size ? null : end;
 }
 
+const AT_ONCE = 64;
+
+/** The first item that differs in anything; what did not come along whole is read. */
 async function firstItem(a: Side, b: Side): Promise<number | null> {
   const most = Math.max(a.items.length, b.items.length);
-  for (let i = 0; i < most; i++) {
-    const x = a.items[i];
-    const y = b.items[i];
-    if (x === undefined || y === undefined) return i;
-    if (x.kind !== y.kind || x.text !== y.text || x.length !== y.length || x.result !== y.result || x.resultLength !== y.resultLength) return i;
+  for (let from = 0; from < most; from += AT_ONCE) {
+    const range = Array.from({ length: Math.min(AT_ONCE, most - from) }, (_, at) => from + at);
+    const same = await Promise.all(range.map((i) => isSame(a, b, i)));
+    const at = same.indexOf(false);
+    if (at >= 0) return from + at;
   }
   return null;
+}
+
+async function isSame(a: Side, b: Side, i: number): Promise<boolean> {
+  const x = a.items[i];
+  const y = b.items[i];
+  if (x === undefined || y === undefined) return false;
+  if (x.kind !== y.kind || x.name !== y.name || x.text !== y.text || x.length !== y.length || x.result !== y.result || x.resultLength !== y.resultLength) return false;
+  const isWhole = x.kind !== "tool" && x.kind !== "event" && x.text.length === x.length;
+  if (isWhole) return true;
+  const [one, other] = await Promise.all([a.client.full(i), b.client.full(i)]);
+  return one !== null && other !== null && wordsOf(one) === wordsOf(other);
 }

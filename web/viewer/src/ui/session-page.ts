@@ -162,7 +162,7 @@ export class SessionPage implements Page {
     this.drawHead();
     if (this.goal !== null) this.toGoal();
     if (log.error !== null) replace(this.bannerBox, h("p", { class: "problem", role: "alert", text: `Cannot read the log: ${log.error}.` }));
-    this.tail.hidden = this.conversation.atEnd();
+    requestAnimationFrame(() => (this.tail.hidden = this.conversation.atEnd()));
   }
 
   private verdictCame(): void {
@@ -479,6 +479,7 @@ export class SessionPage implements Page {
     this.current = -1;
     this.conversation.reset();
     this.conversation.scrollTo(0, "top");
+    this.tail.hidden = this.conversation.atEnd();
   }
 
   private clearSearch(): void {

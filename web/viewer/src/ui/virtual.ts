@@ -36,6 +36,7 @@ export class VirtualList {
 
   /** The rows changed. `keep`: those that are there are the same, and others came at the end. */
   reset(keep = false): void {
+    this.height = -1;
     const count = this.rows.count();
     if (keep) {
       this.heights.extend(count, (at) => this.rows.guess(at));
