@@ -31,7 +31,7 @@ export interface Asked {
   /** Was a file of bodies left out on purpose, or is it unknown whether there is one? */
   readonly bodiesUnread: boolean;
   readonly trust: Trusted;
-  /** A head that the record must contain: what somebody keeps elsewhere. */
+  /** A head that the record must contain: kept elsewhere. */
   readonly head: string | null;
 }
 

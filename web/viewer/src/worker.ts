@@ -140,7 +140,7 @@ function send(id: number): void {
   scope.postMessage({ id, batch: reader!.batch() });
 }
 
-/** Nothing more comes, so that who waits for bytes is told. */
+/** Nothing more comes: ends the waiting for bytes. */
 function stop(error: unknown): never {
   ended = true;
   wake();

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -177,12 +178,18 @@ for (const name of ["chrome", "firefox"]) {
 }
 
 describe("the build", () => {
-  test("the same sources give the same bytes", () => {
+  test("two builds in two folders are equal", () => {
     const here = new URL("..", import.meta.url).pathname;
-    const dist = join(here, "dist/assets");
-    const before = ["app.js", "worker.js", "style.css", "export.html"].map((name) => readFileSync(join(dist, name), "utf8"));
-    execFileSync("node", [join(here, "build.mjs")], { stdio: "ignore" });
-    const again = ["app.js", "worker.js", "style.css", "export.html"].map((name) => readFileSync(join(dist, name), "utf8"));
-    assert.ok(before.every((text, at) => text === again[at]));
+    const folder = mkdtempSync(join(tmpdir(), "threadseal-build-"));
+    try {
+      const built = ["a", "b"].map((name) => {
+        const out = join(folder, name);
+        execFileSync("node", [join(here, "build.mjs")], { stdio: "ignore", env: { ...process.env, OUT: out } });
+        return ["app.js", "worker.js", "style.css", "export.html", "FRAME"].map((file) => readFileSync(join(out, "assets", file), "utf8"));
+      });
+      assert.ok(built[0].every((text, at) => text === built[1][at]));
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });

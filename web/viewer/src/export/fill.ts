@@ -1,4 +1,4 @@
-// Fills the template of an export. The command writes the same file; this is for tests, and says how it is done.
+// Fills the template of an export. The command writes the same file; this is for tests, and a second description.
 
 import { SessionReader } from "../read/session.js";
 import { isProof, proofLines } from "../read/proof-lines.js";

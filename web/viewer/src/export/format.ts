@@ -1,4 +1,4 @@
-// One file that has everything inside: its parts, how it is filled, and how what it shows is told from what it is.
+// One file that has everything inside: its parts, how it is filled, and how what it shows is compared with its record.
 //
 //   frame                     policy, style, code: the same in each file of one version, known by its digest
 //   title, text, boot, parts  filled in; each has one place, and a form that admits nothing else

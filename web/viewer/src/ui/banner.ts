@@ -128,7 +128,7 @@ export class Banner {
 
   /** The server's word is shown apart, and on demand. */
   private server(): HTMLElement {
-    const box = h("section", { class: "server", "aria-label": "What the server says" }, h("h2", { class: "part-title", text: "What the server says" }));
+    const box = h("section", { class: "server", "aria-label": "What the server reports" }, h("h2", { class: "part-title", text: "What the server reports" }));
     const answer = h("div");
     const ask = async (): Promise<void> => {
       answer.textContent = "Asking…";
@@ -197,7 +197,7 @@ function facts(report: Report): HTMLElement {
 export function receivedNote(): HTMLElement {
   return h("aside", { class: "received", "aria-label": "What this page cannot prove" },
     h("p", { class: "facet-title", text: "A received page's own word is no proof" }),
-    h("p", { text: "Whoever can edit a record can edit a page as well, and paint it green. Two ways make sure:" }),
+    h("p", { text: "A person who can edit a record can edit a page as well, and paint it green. Two ways make sure:" }),
     h("ul", {},
       h("li", {}, "run ", h("code", { text: "threadseal verify FILE.html" }), " with a command that you installed;"),
       h("li", { text: "drop the file onto a verification page from a place that you trust." })),
