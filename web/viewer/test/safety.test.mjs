@@ -57,7 +57,7 @@ for (const name of ["chrome", "firefox"]) {
       await page.waitForSelector(".session-row");
       await check(page, seen);
       await page.goto(`${server.address}#/s/${encodeURIComponent(ATTACKS[0])}`);
-      await page.waitForSelector(".item");
+      await page.waitForSelector('.conversation[aria-busy="false"] .item');
       // Every row is brought into the page as on paper, then opened where it can be.
       await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
       await page.waitForFunction(() => document.querySelectorAll(".item").length > 100);

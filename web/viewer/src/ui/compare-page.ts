@@ -87,7 +87,7 @@ function pair(a: Item | undefined, one: Full | null, b: Item | undefined, other:
   const row = h("div", { class: `pair${isSame ? " same" : " differs"}${isFirst ? " first" : ""}` });
   if (isFirst) row.appendChild(h("p", { class: "pair-note", text: "Here they part" }));
   if (!isSame && a !== undefined && b !== undefined && a.kind === b.kind) {
-    row.appendChild(h("div", { class: "pair-diff" }, h("p", { class: "label", text: `${a.kind} ${a.name}, turn ${a.turn}` }), diffBody(compared(x, y))));
+    row.appendChild(h("div", { class: "pair-diff" }, h("p", { class: "label", text: `${[a.kind, a.name].join(" ").trim()}, turn ${a.turn}` }), diffBody(compared(x, y))));
     return row;
   }
   row.append(side(a, x), side(b, y));
@@ -96,7 +96,7 @@ function pair(a: Item | undefined, one: Full | null, b: Item | undefined, other:
 
 function side(item: Item | undefined, words: string): HTMLElement {
   if (item === undefined) return h("div", { class: "pair-side quiet", text: "It ends before." });
-  return h("div", { class: "pair-side" }, h("p", { class: "label", text: `${item.kind} ${item.name}, turn ${item.turn}` }), prose(words.slice(0, 1200)));
+  return h("div", { class: "pair-side" }, h("p", { class: "label", text: `${[item.kind, item.name].join(" ").trim()}, turn ${item.turn}` }), prose(words.slice(0, 1200)));
 }
 
 function wordsOf(full: Full): string {

@@ -36,6 +36,7 @@ export class VirtualList {
 
   /** The rows changed. `keep`: those that are there are the same, and others came at the end. */
   reset(keep = false): void {
+    if (this.printing) return this.print(true);
     this.height = -1;
     const count = this.rows.count();
     if (keep) {
@@ -54,6 +55,7 @@ export class VirtualList {
 
   /** All rows look different now, and are as high as they were. */
   repaint(): void {
+    if (this.printing) return this.print(true);
     const focused = [...this.shown].find(([, element]) => element === document.activeElement)?.[0];
     this.clear();
     this.draw();
@@ -107,10 +109,11 @@ export class VirtualList {
 
   /** All rows in the flow of the page, for paper. */
   print(isPrinting: boolean): void {
+    const ended = this.printing && !isPrinting;
     this.printing = isPrinting;
     this.clear();
     this.scroller.classList.toggle("printing", isPrinting);
-    if (!isPrinting) return this.draw();
+    if (!isPrinting) return ended ? this.reset() : this.draw();
     this.space.style.removeProperty("height");
     this.height = -1;
     const most = Math.min(this.rows.count(), MAX_PRINTED);
