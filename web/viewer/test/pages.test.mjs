@@ -1,0 +1,243 @@
+// The served page in a real browser: every page, every state of a session, search, keys, live tail, proofs.
+
+import assert from "node:assert/strict";
+import { appendFileSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { launch, listen, pathOf, verdict } from "./browser.mjs";
+import { makeScene } from "./scene.mjs";
+import { serve, watchLog } from "./server.mjs";
+
+for (const name of ["chrome", "firefox"]) {
+  describe(`the served page in ${name}`, { skip: pathOf(name) === null ? `${name} is not installed` : false }, () => {
+    let browser;
+    let scene;
+    let server;
+    before(async () => {
+      scene = makeScene();
+      server = await serve(scene);
+      browser = await launch(name);
+    });
+    after(async () => {
+      await browser?.close();
+      await server?.close();
+      scene?.end();
+    });
+
+    const open = async (path, options = {}) => {
+      const page = await browser.newPage();
+      const seen = listen(page);
+      await page.setViewport({ width: 1280, height: 800, ...options });
+      await page.goto(`${server.address}${path}`);
+      return { page, seen };
+    };
+    const session = (id, rest = "") => `#/s/${encodeURIComponent(id)}${rest}`;
+
+    test("the list has all sessions, filters and finds as one types", async () => {
+      const { page, seen } = await open("");
+      await page.waitForFunction((count) => document.querySelectorAll(".session-row").length === count, {}, scene.sessions.length);
+      await page.type(".search-input", "codex");
+      await page.waitForFunction(() => document.querySelectorAll(".session-row").length === 1);
+      await page.select('select[aria-label="Agent"]', "codex");
+      await page.$eval(".search-input", (input) => { input.value = ""; input.dispatchEvent(new Event("input")); });
+      await page.waitForFunction(() => document.querySelectorAll(".session-row").length === 1);
+      assert.deepEqual(seen, { errors: [], outside: [] });
+      await page.close();
+    });
+
+    test("words inside sessions are found by the server and linked to the turn", async () => {
+      const { page } = await open("");
+      await page.waitForSelector(".session-row");
+      await page.type(".search-input", "from_decimal");
+      await page.waitForSelector(".hits:not([hidden]) a");
+      const href = await page.$eval(".hits a", (link) => link.getAttribute("href"));
+      assert.match(href, /\/turn\/\d+\?q=from_decimal/);
+      await page.close();
+    });
+
+    const states = [
+      ["claude-code:changed", "red", /^Changed at line 5/],
+      ["claude-code:growing", "amber", /not sealed yet/],
+      ["claude-code:unsealed", "amber", /Nothing protects/],
+      ["claude-code:redacted", "amber", /^Unchanged since/],
+      ["thread:demo", "green", /^Verified/],
+      ["codex:codex-0.169.0.jsonl", "amber", /^Unchanged since/],
+      ["gemini:gemini-0.61.0.jsonl", "amber", /^Unchanged since/],
+      ["pi:pi-0.73.1.jsonl", "amber", /^Unchanged since/],
+      ["opencode:opencode-1.18.33.json", "green", /^Verified/],
+      ["claude:claude-2.1.197.jsonl", "amber", /^Unchanged since/],
+    ];
+    for (const [id, light, sentence] of states) {
+      test(`the verdict on ${id} is the page's own`, async () => {
+        const { page, seen } = await open(session(id));
+        const found = await verdict(page);
+        assert.equal(found.light, light);
+        assert.match(found.sentence, sentence);
+        assert.ok((await page.$$(".item")).length > 0, "no turn is shown");
+        assert.deepEqual(seen.outside, []);
+        await page.close();
+      });
+    }
+
+    test("a changed line is marked in its place, and what follows is doubted", async () => {
+      const { page } = await open(session("claude-code:changed"));
+      await verdict(page);
+      assert.match(await page.$eval('.item[data-standing="changed"] .mark-changed', (one) => one.textContent), /changed after it was sealed/);
+      assert.ok(await page.$('.item[data-standing="doubted"]'));
+      assert.ok(await page.$('.item[data-standing="sealed"]'));
+      await page.close();
+    });
+
+    test("a redacted line and an unsealed tail are shown as such in their places", async () => {
+      const one = await open(session("claude-code:redacted"));
+      await verdict(one.page);
+      assert.match(await one.page.$eval(".item-hole", (item) => item.textContent), /deleted for good/);
+      await one.page.close();
+      const other = await open(session("claude-code:growing"));
+      await verdict(other.page);
+      await other.page.keyboard.press("G");
+      await other.page.waitForSelector(".note-row");
+      assert.match(await other.page.$eval(".note-row", (row) => row.textContent), /Not sealed yet/);
+      assert.ok(await other.page.$('.item[data-standing="unsealed"]'));
+      await other.page.close();
+    });
+
+    test("what was checked is behind a click, with the server's word apart", async () => {
+      const { page } = await open(session("thread:demo"));
+      await verdict(page);
+      await page.keyboard.press("c");
+      await page.waitForFunction(() => /The command on this machine/.test(document.querySelector(".server")?.textContent ?? ""));
+      assert.equal((await page.$$(".facet")).length, 4);
+      assert.match(await page.$eval(".engines", (one) => one.textContent), /TypeScript/);
+      await page.close();
+    });
+
+    test("search finds, marks and filters; Enter shows the match among its neighbours", async () => {
+      const { page } = await open(session(scene.day.id));
+      await verdict(page);
+      const all = (await page.$$(".item")).length;
+      await page.keyboard.press("/");
+      await page.keyboard.type("refund");
+      await page.waitForFunction(() => /match/.test(document.querySelector(".search-status").textContent));
+      const found = (await page.$$(".item")).length;
+      assert.ok(found > 0 && found < all);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(() => /Match 1 of/.test(document.querySelector(".search-status").textContent));
+      await page.keyboard.press("Escape");
+      await page.close();
+    });
+
+    test("keys move, open and fold; the address follows; a deep link returns there", async () => {
+      const { page } = await open(session(scene.day.id));
+      await verdict(page);
+      for (const key of ["j", "j", "j", "j"]) await page.keyboard.press(key);
+      await page.keyboard.press("o");
+      await page.waitForSelector(".item.current.open .call-content");
+      const address = await page.evaluate(() => location.hash);
+      assert.match(address, /\/turn\/\d+$/);
+      await page.close();
+      const again = await open(address);
+      await verdict(again.page);
+      const turn = /turn\/(\d+)/.exec(address)[1];
+      await again.page.waitForFunction((number) => document.activeElement?.querySelector(".turn-number")?.textContent === `#${number}`, {}, turn);
+      await again.page.close();
+    });
+
+    test("a subagent has a page of its own", async () => {
+      const { page } = await open(session(scene.day.id));
+      await verdict(page);
+      await page.evaluate(() => document.querySelector(".family a").click());
+      await page.waitForSelector(".head-line .chip");
+      await page.waitForFunction(() => /every caller of/.test(document.querySelector(".item-user")?.textContent ?? ""));
+      await page.close();
+    });
+
+    test("an image is shown from its bytes, a diff line by line", async () => {
+      const { page } = await open(session(scene.day.id));
+      await verdict(page);
+      await page.evaluate(() => [...document.querySelectorAll(".item-tool")].find((one) => /Edit/.test(one.textContent)).querySelector(".fold").click());
+      await page.waitForSelector(".diff .line.added");
+      await page.evaluate(() => document.querySelector(".conversation").scrollBy(0, 700));
+      await page.waitForFunction(() => [...document.querySelectorAll(".more")].some((one) => /image/.test(one.textContent)));
+      await page.evaluate(() => [...document.querySelectorAll(".more")].find((one) => /image/.test(one.textContent)).click());
+      await page.waitForFunction(() => document.querySelector(".images img")?.naturalWidth === 2);
+      await page.close();
+    });
+
+    test("a running session grows in the page, and is verified again", async () => {
+      const { path } = scene.sessions.find((one) => one.row.id === "claude-code:unsealed").logs[0];
+      const watched = watchLog(server, "claude-code:unsealed", "claude-code:unsealed", path);
+      const { page } = await open(session("claude-code:unsealed"));
+      await verdict(page);
+      await page.keyboard.press("G");
+      const line = JSON.stringify({ type: "assistant", sessionId: "x", timestamp: "2026-11-20T10:00:00Z", message: { id: "m", role: "assistant", content: [{ type: "text", text: "A live line came." }] } });
+      appendFileSync(path, `${line.slice(0, 40)}`);
+      appendFileSync(path, `${line.slice(40)}\n`);
+      await page.waitForFunction(() => /A live line came/.test(document.querySelector(".conversation").textContent), { timeout: 10_000 });
+      watched.close();
+      await page.close();
+    });
+
+    test("the compare page shows where two copies part", async () => {
+      const { page } = await open(`#/compare?a=${encodeURIComponent("claude-code:changed")}&b=${encodeURIComponent("claude-code:growing")}`);
+      await page.waitForSelector(".pair.first");
+      assert.match(await page.$eval(".verdict-sentence", (one) => one.textContent), /part there|begins like/);
+      await page.close();
+    });
+
+    test("a change deep in a result is where two copies part", async () => {
+      const { page } = await open(`#/compare?a=${encodeURIComponent("claude-code:changed")}&b=${encodeURIComponent(scene.day.id)}`);
+      await page.waitForSelector(".pair.first .pair-diff");
+      const text = await page.$eval(".pair.first .pair-diff", (one) => one.textContent);
+      assert.match(text, /44 passed; 0 failed/);
+      assert.match(text, /42 passed; 2 failed/);
+      await page.close();
+    });
+
+    test("a lineage is drawn with its fork", async () => {
+      const { page } = await open("#/lineages/run-1");
+      await page.waitForSelector(".drawing");
+      assert.equal((await page.$$(".drawing .node")).length, 4);
+      assert.equal((await page.$$(".drawing .edge-fork")).length, 1);
+      await page.close();
+    });
+
+    test("a log that is gone is reported, and the page stays", async () => {
+      const { page } = await open(session("claude-code:nowhere"));
+      await page.waitForSelector(".problem");
+      assert.match(await page.$eval(".problem", (one) => one.textContent), /404/);
+      await page.close();
+    });
+  });
+}
+
+describe("proofs made in the page", () => {
+  test("a proof of a turn is saved, and the command confirms it", { timeout: 60_000 }, async () => {
+    const scene = makeScene();
+    const server = await serve(scene);
+    const browser = await launch("chrome");
+    try {
+      const page = await browser.newPage();
+      const client = await page.createCDPSession();
+      const folder = join(scene.folder, "out");
+      await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder });
+      await page.goto(`${server.address}#/s/${encodeURIComponent(scene.day.id)}`);
+      await verdict(page);
+      await page.evaluate(() => document.querySelector('.item-tool [data-focus="proof"]').click());
+      await page.waitForFunction(() => /A proof of this turn was made and checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
+      assert.match(await page.$eval(".flash", (one) => one.textContent), /was made and checked/);
+      let name;
+      for (let tries = 0; tries < 100 && name === undefined; tries++) {
+        name = readdirSync(folder).find((one) => one.endsWith(".turn-proof"));
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      const { result } = JSON.parse(scene.run("check-proof", "--json", join(folder, name)));
+      assert.equal(result.verdict, "verified");
+      assert.match(readFileSync(join(folder, name), "utf8"), /^threadseal\/1 proof of observed lines\n/);
+    } finally {
+      await browser.close();
+      await server.close();
+      scene.end();
+    }
+  });
+});
