@@ -227,7 +227,7 @@ impl VerifyRun {
     }
 }
 
-/// The path at which a report's record lies: a file, or the folder that is a store.
+/// The path at which a report's record is: a file, or the folder that is a store.
 fn place_of(path: &str) -> &Path {
     let store = path.strip_prefix("object+file:");
     let folder = store.map(|store| store.rsplit_once('#').map_or(store, |(folder, _)| folder));

@@ -157,8 +157,8 @@ fn entries_of_every_kind_name_who_sealed_and_roots_where_there_are_any() {
         for entry in entries {
             let entry = entry.to_string();
             entry.has("\"key\":\"");
-            // That of a ledger is the digest of the signatures of its records.
-            let has_root = matches!(kind, "observed" | "ledger");
+            // That of a ledger or scroll is the digest of the signatures in it.
+            let has_root = matches!(kind, "observed" | "ledger" | "scroll");
             assert_eq!(entry.contains("\"root\":\""), has_root, "{entry}");
         }
     }

@@ -1,4 +1,4 @@
-//! How the files of a store of objects are told from other files, when they lie in a folder that is walked.
+//! How the files of a store of objects are distinguished from other files, when they lie in a folder that is walked.
 //!
 //! ```text
 //! ROOT/heads/HEX        begins with `threadseal.object-head/1 `       ROOT/{segments,indexes,gone}/…

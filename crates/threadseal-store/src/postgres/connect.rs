@@ -36,7 +36,7 @@ const POOL_SIZE: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Unanswered bytes break a connection after this time.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Longest wait for an answer, whatever the server was told: its owner may have made a table a view without an end.
+/// Longest wait for an answer, whatever limit the server has: its owner may have made a table a view without an end.
 pub(super) const MAX_ANSWER: Duration = Duration::from_secs(60);
 /// A server is given up after so many statements without an answer in time,
 const MAX_SILENCES: usize = 3;
