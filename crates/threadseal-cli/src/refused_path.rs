@@ -63,7 +63,8 @@ pub(crate) fn with_evidence(failure: Failure, path: &Path, context: &Context) ->
     }
     let judged =
         verifying::verifier_of_home(context).and_then(|verifier| Ok(verifier.judge_source(path)?));
-    match judged.as_ref().ok().and_then(|judged| judged.evidence()) {
+    let evidence = judged.as_ref().ok().and_then(|judged| judged.evidence());
+    match evidence.filter(|report| report.verdict.is_evidence()) {
         Some(report) => failure.because(NotVerified::of(report)),
         None => failure,
     }
