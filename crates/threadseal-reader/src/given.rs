@@ -216,5 +216,5 @@ fn add_under_free_name(into: &mut TrustStore, mut entry: TrustedKey) -> Result<(
         let id = entry.key.key_id().to_hex();
         entry.name = TrustName::parse(&format!("{}/{}", entry.name, &id[..8]))?;
     }
-    Ok(into.add(entry)?)
+    into.add(entry)
 }

@@ -742,7 +742,7 @@ impl Session {
         let is_changed = report.verdict.is_evidence();
         let has_seal = seal.is_some() || report.head.is_some();
         state.state = match () {
-            () if is_changed && here.iter().any(|finding| is_error(&finding)) => "changed",
+            () if is_changed && here.iter().any(is_error) => "changed",
             () if is_trusted => "sealed",
             () if is_changed => "doubtful",
             () if has_seal && report.has_other_signer() => "other_signer",

@@ -1,4 +1,10 @@
 //! One file alone, over the whole testkit: held or streamed, in chunks of any size, the reports are the same.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "all of this is test code; clippy knows only the functions marked #[test]"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,10 @@
 //! What is shown of a file: each turn with what is proved about its bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "all of this is test code; clippy knows only the functions marked #[test]"
+)]
 
 use std::fs;
 use std::path::Path;

@@ -27,6 +27,10 @@ use wasm_bindgen::JsError;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// An error as an exception of JavaScript.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "map_err gives the error away"
+)]
 fn thrown(error: Error) -> JsError {
     JsError::new(&error.to_string())
 }
