@@ -34,25 +34,17 @@ impl RefusedPath {
             report: refused.map(|refused| refused.report().clone()),
         }
     }
-
-    /// Is there evidence against the record?
-    pub(crate) fn has_evidence(&self) -> bool {
-        let report = self.report.as_ref();
-        report.is_some_and(|report| report.verdict.is_evidence())
-    }
 }
 
 /// The exit of a command that refused these paths: evidence decides before `otherwise`. Its code is noted for the output.
 pub(crate) fn exit(refused: &[RefusedPath], otherwise: Exit, out: &mut Out) -> Exit {
-    match refused.iter().find(|refused| refused.has_evidence()) {
-        Some(RefusedPath {
-            report: Some(report),
-            ..
-        }) => {
+    let mut reports = refused.iter().filter_map(|refused| refused.report.as_ref());
+    match reports.find(|report| report.verdict.is_evidence()) {
+        Some(report) => {
             out.because(report);
             Exit::Evidence
         }
-        _ => otherwise,
+        None => otherwise,
     }
 }
 

@@ -103,7 +103,7 @@ fn a_folder_with_a_store_in_it_is_verified_as_that_store() {
     // Also where no home knows the store, and beside other files of the folder.
     sandbox.ok("key export self --out key.pem");
     fs::write(sandbox.path("in/note.md"), "a note\n").unwrap();
-    let elsewhere = sandbox.path("nobody");
+    let elsewhere = sandbox.path("no-home");
     let ran = sandbox.sh(format!(
         "verify in --key key.pem --json --home {elsewhere:?}"
     ));
