@@ -11,7 +11,7 @@ use crate::exit::{Failure, complain};
 use crate::key_status;
 use crate::passphrase::PassphraseArgs;
 use crate::trust_file;
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
 use threadseal_store::home::{Home, KeyFileName, KeyFiles};
 use threadseal_store::random;
 use threadseal_verify::home_keys;
@@ -230,6 +230,27 @@ impl Keyring {
             key_status::refuse(&key.public, context)?;
         }
         self.open_for(name, usage, passphrase)
+    }
+
+    /// A signer for the key that now has the name of the key of `before`, if that is another one: for
+    /// a command that runs while keys are rotated. It asks for no passphrase.
+    ///
+    /// # Errors
+    /// As [`Keyring::signer`].
+    pub(crate) fn next_signer(
+        &self,
+        name: &str,
+        before: &LocalSigner,
+        passphrase: &PassphraseArgs,
+        context: &Context,
+    ) -> Result<Option<LocalSigner>, Failure> {
+        let now = self.get(name)?;
+        if now.is_none_or(|now| now.public == *before.public_key()) {
+            return Ok(None);
+        }
+        let passphrase = passphrase.without_prompt("threadseal watch");
+        self.signer(Some(name), before.usage(), &passphrase, context)
+            .map(Some)
     }
 
     /// The key of this name. If it is a missing default key, the error names the command that makes

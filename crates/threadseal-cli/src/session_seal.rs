@@ -116,16 +116,23 @@ impl SessionSealer {
         &self.host
     }
 
-    /// Opens the home anew: it may have another log, or an archive with a key, since.
+    /// Opens the home anew: since then it may have another log, an archive with a key, or a next key
+    /// under the name of this one.
     ///
     /// # Errors
     /// As [`SessionSealer::open`].
     pub(crate) fn renew(&mut self, context: &Context) -> Result<(), Failure> {
         self.host = context.host()?;
+        let home = context.existing_home()?;
+        let keyring = Keyring::of(&home);
+        let next = keyring.next_signer(&self.key, &self.signer, &self.passphrase, context)?;
+        if let Some(next) = next {
+            self.signer = next;
+        }
         // The key of one that was encrypted all along is known.
         let is_known = |archive: &Archive| archive.settings().encrypted;
         if !self.archive.as_ref().is_ok_and(is_known) {
-            self.archive = archive_of(&context.existing_home()?, &self.passphrase, context);
+            self.archive = archive_of(&home, &self.passphrase, context);
         }
         Ok(())
     }
@@ -145,6 +152,11 @@ impl SessionSealer {
             0 => Ok(()),
             over => Err(Failure::new(excess(over))),
         }
+    }
+
+    /// The name of the key that seals logs.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
     }
 
     /// The key that seals logs.

@@ -137,6 +137,66 @@ fn watching_continues_after_a_restart_of_the_log() {
     sandbox.ok("verify --all logs");
 }
 
+// T-KLOG-66
+#[test]
+fn watching_continues_under_the_next_key() {
+    let sandbox = ready();
+    fs::create_dir(sandbox.path("logs")).unwrap();
+    append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
+    let mut watching = Watching::start(&sandbox);
+    assert_eq!(watching.sealed()["lines"], 1);
+    for lines in [2, 3] {
+        sandbox.ok("key rotate self-observed");
+        append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n");
+        assert_eq!(watching.sealed()["lines"], lines);
+        assert_eq!(named_keys(&sandbox), lines - 1);
+    }
+    drop(watching);
+    let report = sandbox.json("verify logs/a.jsonl");
+    assert_eq!(report["results"][0]["signers"].list().len(), 3, "{report}");
+}
+
+/// How many next keys the seal file names.
+fn named_keys(sandbox: &Sandbox) -> u64 {
+    let seals = sandbox.read("logs/a.jsonl.seal");
+    seals.matches("\"next\":{").count() as u64
+}
+
+// T-KLOG-67
+#[test]
+fn watching_seals_nothing_with_a_revoked_key_until_there_is_a_next_one() {
+    let sandbox = ready();
+    fs::create_dir(sandbox.path("logs")).unwrap();
+    append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
+    let mut watching = Watching::start(&sandbox);
+    assert_eq!(watching.sealed()["lines"], 1);
+    let mut stderr = BufReader::new(watching.child.stderr.take().unwrap());
+    let mut reported = || {
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        line
+    };
+    sandbox.ok("key revoke self-observed --why stolen");
+    append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n");
+    let refused = reported();
+    refused.has("self-observed has ended");
+    refused.has("hint: threadseal key rotate self-observed");
+    append(&sandbox, "logs/b.jsonl", "{\"n\":1}\n");
+    // The next key seals what was refused, but continues no seals of the revoked one.
+    sandbox.ok("key rotate self-observed");
+    append(&sandbox, "logs/c.jsonl", "{\"n\":1}\n");
+    reported().has("self-observed is another key now");
+    reported().has("another key made the seals of this log; hint: ");
+    let mut sealed = [watching.sealed(), watching.sealed()].map(|seal| seal["path"].clone());
+    sealed.sort_by_key(ToString::to_string);
+    assert_eq!(sealed, ["logs/b.jsonl", "logs/c.jsonl"]);
+    sandbox.ok("seal --restart --why stolen logs/a.jsonl");
+    append(&sandbox, "logs/a.jsonl", "{\"n\":3}\n");
+    assert_eq!(watching.sealed()["lines"], 3);
+    drop(watching);
+    sandbox.ok("verify logs");
+}
+
 #[test]
 fn watching_ends_with_2_without_a_reader_and_needs_a_folder() {
     let sandbox = ready();

@@ -161,12 +161,7 @@ impl Watch<'_> {
         if let Ok(sealed) = seal(self) {
             return Ok(sealed);
         }
-        // The home may have another log since (`log restart`).
-        let context = self.context.anew();
-        self.sealer
-            .renew(&context)
-            .map_err(|failure| failure.to_string())?;
-        self.renewed = Some(context);
+        self.renew().map_err(|failure| failure.to_string())?;
         seal(self).map_err(|failure| failure.about(path).to_string())
     }
 

@@ -197,6 +197,10 @@ mod of_sessions {
             &self.0
         }
 
+        pub(crate) fn key(&self) -> &str {
+            self.0.key()
+        }
+
         pub(crate) fn signer(&self) -> &LocalSigner {
             self.0.signer()
         }
@@ -264,7 +268,7 @@ mod of_logs {
         Taken, detect,
     };
     use crate::cmd::watch::SEAL_WAIT;
-    use crate::keyring::Keyring;
+    use crate::keyring::{Keyring, self_name};
     use threadseal_core::key::KeyUsage;
     use threadseal_store::observer::{self, Sealed};
 
@@ -278,6 +282,9 @@ mod of_logs {
     pub(crate) struct Sealer {
         host: Host,
         signer: LocalSigner,
+        /// The name of its key.
+        key: String,
+        passphrase: PassphraseArgs,
     }
 
     impl Sealer {
@@ -290,11 +297,19 @@ mod of_logs {
             Ok(Self {
                 host: context.host()?,
                 signer: keyring.signer(key, KeyUsage::Observed, passphrase, context)?,
+                key: key
+                    .unwrap_or_else(|| self_name(KeyUsage::Observed))
+                    .to_owned(),
+                passphrase: passphrase.clone(),
             })
         }
 
         pub(crate) fn host(&self) -> &Host {
             &self.host
+        }
+
+        pub(crate) fn key(&self) -> &str {
+            &self.key
         }
 
         pub(crate) fn signer(&self) -> &LocalSigner {
@@ -303,6 +318,11 @@ mod of_logs {
 
         pub(crate) fn renew(&mut self, context: &Context) -> Result<(), Failure> {
             self.host = context.host()?;
+            let keyring = Keyring::of(&context.existing_home()?);
+            let next = keyring.next_signer(&self.key, &self.signer, &self.passphrase, context)?;
+            if let Some(next) = next {
+                self.signer = next;
+            }
             Ok(())
         }
 

@@ -9,6 +9,9 @@
 //! look finds changes that the system did not report (a full queue, a network disk), and folders that
 //! an agent made since. Sealing verifies first and never replaces a seal; each refusal is reported once.
 //!
+//! A key that was rotated seals nothing more: the next key under its name continues. While there is
+//! none, what grows is refused, and it is tried again as soon as there is one.
+//!
 //! Without paths it is the watcher of the home: it listens for hooks, and holds what they ask for
 //! until it is sealed. There is one for each home.
 
@@ -54,6 +57,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// The shortest interval between looks at the size of the archive.
 #[cfg(feature = "capture")]
 const LOOK_AT_QUOTA: Duration = Duration::from_secs(600);
+/// What a refusal of the key itself is about.
+const KEY: &str = "key";
 /// How often a request to stop is looked for.
 const LOOK_FOR_STOP: Duration = Duration::from_millis(500);
 
@@ -238,8 +243,7 @@ impl Watch<'_> {
         let mut is_first = true;
         let mut looked = Some(SystemClock.elapsed());
         loop {
-            // The key may end while this runs.
-            key_status::refuse(self.sealer.signer().public_key(), self.context())?;
+            changed.paths.extend(self.follow_key());
             self.seal_all(&changed.paths, out);
             #[cfg(all(feature = "capture", unix))]
             self.answer(&std::mem::take(&mut changed.asked), out);
@@ -275,6 +279,51 @@ impl Watch<'_> {
                 }
             };
         }
+    }
+
+    /// Takes the next key if the present one has ended. Returns the files that were refused before.
+    /// While there is no next key, the reason is reported, and each seal is refused.
+    fn follow_key(&mut self) -> Vec<PathBuf> {
+        let state =
+            |watch: &Self| key_status::refuse(watch.sealer.signer().public_key(), watch.context());
+        let about = Path::new(KEY);
+        let followed = match state(self) {
+            Err(_) => self.renew().and_then(|()| state(self)),
+            usable => usable,
+        };
+        match followed {
+            Err(failure) => self.refuse(about, &failure),
+            Ok(()) if self.refused.contains_key(about) => self.settle(about),
+            Ok(()) => {}
+        }
+        let refused = self.refused.keys();
+        let is_watched = |path: &Path| self.folders.iter().any(|folder| folder.holds(path));
+        let again = refused.filter(|path| !self.seen.contains_key(*path) && is_watched(path));
+        again.cloned().collect()
+    }
+
+    /// Opens the home anew: since then it may have another log (`log restart`), which alone accepts
+    /// entries, or a next key. What was refused under the key before is tried again.
+    fn renew(&mut self) -> Result<(), Failure> {
+        let before = *self.sealer.signer().public_key();
+        let context = self.context.anew();
+        self.sealer.renew(&context)?;
+        self.renewed = Some(context);
+        let now = self.sealer.signer().public_key();
+        if *now == before {
+            return Ok(());
+        }
+        if !self.context.quiet {
+            complain(&format!(
+                "note: {} is another key now, {}, which seals from here on",
+                Clean(self.sealer.key()),
+                now.to_did_key()
+            ));
+        }
+        for path in self.refused.keys() {
+            self.seen.remove(path);
+        }
+        Ok(())
     }
 
     /// Watches the folders that are there and not watched yet. True if the system cannot report
@@ -424,7 +473,11 @@ impl Watch<'_> {
         let refused = RefusedPath::of(path, failure);
         let known = self.refused.get(path);
         if known.is_none_or(|known| known.message != refused.message) {
-            complain(&refused.message);
+            // An ended key is the reason of each refusal then.
+            let of_key = self.refused.get(Path::new(KEY));
+            if of_key.is_none_or(|of_key| of_key.message != refused.message) {
+                complain(&refused.message);
+            }
             #[cfg(all(feature = "capture", unix))]
             self.note_trouble(path, Some(&refused.message));
             self.refused.insert(path.to_owned(), refused);
@@ -470,11 +523,7 @@ impl Watch<'_> {
         if sealed.is_ok() {
             return sealed;
         }
-        // The home may have another log since (`log restart`): the previous one accepts no entries
-        // any more.
-        let context = self.context.anew();
-        self.sealer.renew(&context)?;
-        self.renewed = Some(context);
+        self.renew()?;
         self.sealer.seal(path, kind, self.context())
     }
 
