@@ -2,7 +2,7 @@
 //! results.
 
 use crate::context::{self, Context};
-use crate::exit::{Exit, Failure, complain};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::{Books, Fleet};
 use crate::keyring::Keyring;
 use crate::output::Out;
@@ -120,13 +120,25 @@ pub(crate) fn refuse_evidence(records: &Records, id: &ThreadId) -> Result<(), Fa
 }
 
 /// Prints the result of a thread, and gives the exit.
-pub(crate) fn told(ran: &Ran, context: &Context, out: &mut Out) -> Exit {
+///
+/// # Errors
+/// When the record of a child was changed meanwhile: then no result is printed.
+pub(crate) fn told(engine: &Engine, ran: &Ran, context: &Context, out: &mut Out) -> Outcome {
+    if let Err(changed) = engine.check_children(ran) {
+        if !context.quiet {
+            let (thread, status) = (Clean(ran.thread.as_str()), ran.status.as_str());
+            complain(&format!(
+                "note: {thread} is {status}; its result is not printed, because the record of a child does not hold"
+            ));
+        }
+        return Err(changed.into());
+    }
     tell(ran, context, out);
-    match ran.status {
+    Ok(match ran.status {
         Status::Completed => Exit::Done,
         Status::Suspended => Exit::Unconfirmed,
         _ => Exit::NoVerdict,
-    }
+    })
 }
 
 fn tell(ran: &Ran, context: &Context, out: &mut Out) {

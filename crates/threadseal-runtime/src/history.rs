@@ -106,6 +106,15 @@ impl Archive<'_> {
         self.with_papers(record, folder)
     }
 
+    /// Do the children of `id` exist whose end its record seals, unchanged since?
+    ///
+    /// # Errors
+    /// Kind `Refused` with the verdict, or where a record is missing; errors of the disk.
+    pub fn children_hold(&self, id: &ThreadId) -> Result<(), Error> {
+        let record = record::open(self, &self.folder(id)?, id, None, record::Need::Sealed)?;
+        self.has_children(&record)
+    }
+
     /// Do the children exist whose end `record` seals, with the seals that it names? They may have
     /// been continued since.
     fn has_children(&self, record: &VerifiedRecord) -> Result<(), Error> {

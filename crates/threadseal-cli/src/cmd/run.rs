@@ -8,7 +8,8 @@
 //! With --database a worker on any machine runs it (`threadseal worker`). The order is signed by
 //! this home's key, and the result is that of the record.
 //!
-//! Exits 0 if the thread completed, 3 if it is suspended, else 2. Ctrl-C cancels it: the thread
+//! Exits 0 if the thread completed, 3 if it is suspended, 1 if the record of a child was changed
+//! meanwhile, else 2. Ctrl-C cancels it: the thread
 //! ends, sealed.
 
 use crate::context::{self, Context};
@@ -55,5 +56,5 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
     let ran = engine.run(&order)?;
-    Ok(told(&ran, context, out))
+    told(&engine, &ran, context, out)
 }

@@ -51,5 +51,5 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
     let ran = engine.resume_graph(&wanted)?;
-    Ok(told(&ran, context, out))
+    told(&engine, &ran, context, out)
 }

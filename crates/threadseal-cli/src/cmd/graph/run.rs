@@ -57,5 +57,5 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
     let ran = engine.run_graph(&order)?;
-    Ok(told(&ran, context, out))
+    told(&engine, &ran, context, out)
 }

@@ -44,5 +44,5 @@ pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outco
             .order
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
-    Ok(told(&engine.handoff(&wanted)?, context, out))
+    told(&engine, &engine.handoff(&wanted)?, context, out)
 }

@@ -39,7 +39,7 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
             .order
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
-    Ok(told(&engine.resume(&wanted)?, context, out))
+    told(&engine, &engine.resume(&wanted)?, context, out)
 }
 
 /// The requested continuation.
