@@ -147,6 +147,8 @@ pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 pub(crate) const MAX_TAKEOVERS: u64 = 64;
 /// Most unresolved calls of one thread that are listed in its record.
 pub(crate) const MAX_UNRESOLVED_CALLS: usize = 1024;
+/// Longest order of a database, in bytes.
+pub const MAX_ORDER_BYTES: usize = 1 << 20;
 /// How long an order may wait for a worker by default.
 pub const ORDER_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest time that an order may wait for a worker.

@@ -17,13 +17,20 @@
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
+use crate::bounds::MAX_ORDER_BYTES;
+use threadseal_store::postgres::leases::MAX_TASK_BYTES;
+
+const _: () = assert!(
+    MAX_ORDER_BYTES == MAX_TASK_BYTES,
+    "rows hold each order that is given"
+);
+
 mod again;
 mod database;
 mod folders;
 mod giving;
 mod heads;
 mod held;
-mod signed_order;
 mod stop;
 mod verified;
 mod work;

@@ -16,6 +16,7 @@
 //! | [`status`] | the states of a thread, and which may follow which |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
 //! | [`limit`] | limits, where they come from, when one is hit |
+//! | `dynamic` | values of sealed lines |
 //! | [`place`] | file and line, for errors |
 //! | [`yaml`] | YAML values with their lines |
 //! | `xml` | XML elements with their lines |
@@ -30,6 +31,7 @@
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and their faults |
+//! | [`signed_order`] | orders for workers, signed by their giver |
 //! | [`registry`] | the threads of a project, their states and their successors |
 //! | `process_id` | processes, distinguished from others with the same number |
 //! | [`budget`] | the spending of threads: allowed, set aside, and spent |
@@ -70,6 +72,7 @@ pub mod config;
 #[cfg(feature = "engine")]
 pub mod context;
 pub mod directive;
+mod dynamic;
 #[cfg(feature = "postgres")]
 pub mod fleet;
 pub mod graph;
@@ -109,6 +112,7 @@ pub mod schema;
 pub mod secrets;
 #[cfg(feature = "engine")]
 mod signed_file;
+pub mod signed_order;
 pub mod status;
 #[cfg(feature = "engine")]
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 use super::Fleet;
 use super::database::HINT_WAIT;
-use super::signed_order::{From, GoOn, OrderLine, SignedOrder, Task, WalkOn};
 use crate::bounds::{MAX_CLAIM_CHARS, RESULT_GRACE};
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
@@ -17,6 +16,7 @@ use crate::runner::orchestrator::Records;
 use crate::runner::{
     Engine, GraphOrder, GraphResumption, Order, Resumable, ResumeMode, Resumption, may_go_on_from,
 };
+use crate::signed_order::{From, GoOn, OrderLine, SignedOrder, Task, WalkOn};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value};
 use std::time::Duration;

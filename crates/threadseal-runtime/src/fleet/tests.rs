@@ -1,11 +1,11 @@
 //! Workers that lose their lease in the middle of a call, and the next worker's handling of it.
 
-use super::signed_order::SignedOrder;
 use super::*;
 use crate::bounds::ORDER_LIFETIME;
 use crate::config::models::Prices;
 use crate::model::{Chosen, ScriptModel};
 use crate::registry::{Registry, Thread};
+use crate::signed_order::SignedOrder;
 use crate::testing::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threadseal_core::time::Timestamp;

@@ -4,12 +4,12 @@ use super::Fleet;
 use super::database::is_final;
 use super::folders::thread_of;
 use super::giving::OrderEnd;
-use super::signed_order::{Task, VerifiedOrder};
 use crate::limit::Limits;
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
 use crate::runner::orchestrator::Records;
-use crate::runner::{Engine, GraphOrder, GraphResumption, Order, Resumption};
+use crate::runner::{Engine, Fixed, GraphOrder, GraphResumption, Order, Resumption};
+use crate::signed_order::{Task, VerifiedOrder};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
@@ -196,7 +196,7 @@ impl Held<'_> {
     /// Begins what is ordered: nothing of it began before.
     fn begin(&self, engine: &Engine) -> Result<Value, Error> {
         self.order.may_begin(engine.services.host.clock.now()?)?;
-        let (line, fixed) = (self.order.line(), self.order.fixed(self.limits));
+        let (line, fixed) = (self.order.line(), Fixed::of(self.order, self.limits));
         let (inputs, limits) = (line.inputs.clone(), Limits::default());
         let cancel = self.cancel.clone();
         let ran = match &line.task {

@@ -9,12 +9,12 @@
 
 use super::Fleet;
 use super::database::{HINT_WAIT, is_final};
-use super::signed_order::{OrderGrounds, SignedOrder, VerifiedOrder};
 use super::work::{Held, while_held};
 use crate::bounds::MIN_LEASE_TIME;
 use crate::limit::Limits;
 use crate::project::ProjectId;
 use crate::runner::Engine;
+use crate::signed_order::{OrderGrounds, SignedOrder, VerifiedOrder};
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ mod preferring;
 mod recorded;
 mod replay;
 mod script;
+pub(crate) use crate::dynamic::dynamic;
 pub use catalogue::{Catalogue, Chosen, Models, Wish};
 pub use http::{Endpoint, HttpModel, Shape};
 pub use message::{
@@ -28,6 +29,6 @@ pub use message::{
 };
 pub(crate) use preferring::Preferring;
 pub use recorded::conversation;
-pub(crate) use recorded::{dynamic, sealed};
+pub(crate) use recorded::sealed;
 pub use replay::{NamedChild, Recorded, ReplayModel, ReplayedChild};
 pub use script::ScriptModel;

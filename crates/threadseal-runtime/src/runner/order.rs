@@ -3,6 +3,8 @@
 use super::plan::Plan;
 use crate::item::ItemId;
 use crate::limit::{Cost, Limits};
+use crate::signed_order::VerifiedOrder;
+pub use crate::signed_order::{ResumeMode, Unresolved};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value};
@@ -49,32 +51,6 @@ pub struct Resumption {
     pub cancel: Cancel,
 }
 
-/// How a thread is continued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResumeMode {
-    /// By a successor with the whole conversation.
-    Resume,
-    /// By a successor with the part that fits, and a summary where one is configured.
-    HandOver,
-}
-
-impl ResumeMode {
-    /// Its word in an order.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Resume => "resume",
-            Self::HandOver => "handoff",
-        }
-    }
-
-    /// The way of a word.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Resume, Self::HandOver]
-            .into_iter()
-            .find(|way| way.as_str() == word)
-    }
-}
-
 /// A graph run to continue.
 #[derive(Debug, Clone)]
 pub struct GraphResumption {
@@ -86,35 +62,6 @@ pub struct GraphResumption {
     pub limits: Limits,
     /// Stops it.
     pub cancel: Cancel,
-}
-
-/// The decision about unresolved calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unresolved {
-    /// Name them, and do nothing.
-    #[default]
-    Refuse,
-    /// They count as made, without a result.
-    Skip,
-    /// They count as failed.
-    Fail,
-}
-
-impl Unresolved {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Skip => "skip",
-            Self::Fail => "fail",
-        }
-    }
-
-    /// The decision of a word.
-    pub(crate) fn parse(word: &str) -> Option<Self> {
-        [Self::Refuse, Self::Skip, Self::Fail]
-            .into_iter()
-            .find(|decided| decided.as_str() == word)
-    }
 }
 
 /// What a verified order of a database fixes of the thread that begins under it.
@@ -131,6 +78,17 @@ pub(crate) struct Fixed {
 }
 
 impl Fixed {
+    /// What an order fixes under a worker's own `limits`.
+    pub(crate) fn of(order: &VerifiedOrder, limits: &Limits) -> Self {
+        let line = order.line();
+        Self {
+            record: order.record(),
+            item_sha256: line.item_sha256,
+            limits: line.limits.at_most(limits),
+            head: line.from().map(|from| from.head),
+        }
+    }
+
     /// Is `head` the seal from which the order continues?
     ///
     /// # Errors

@@ -16,12 +16,11 @@
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
-use crate::bounds::{MAX_ORDER_LEAD, MAX_ORDER_LIFETIME, MAX_TAKEOVERS};
+use crate::bounds::{MAX_ORDER_BYTES, MAX_ORDER_LEAD, MAX_ORDER_LIFETIME, MAX_TAKEOVERS};
+use crate::dynamic::dynamic;
 use crate::item::ItemId;
 use crate::limit::Limits;
-use crate::model::dynamic;
 use crate::project::ProjectId;
-use crate::runner::{Fixed, ResumeMode, Unresolved};
 use serde_json::{Map, Value, json};
 use threadseal_core::canon::{jcs, json as strict};
 use threadseal_core::digest::Digest;
@@ -31,17 +30,20 @@ use threadseal_core::key::{KeyId, KeyUsage, Message, PublicKey, Signature, Signe
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Purpose, ScopeFormat, Standing, Trust};
-use threadseal_store::postgres::leases::MAX_TASK_BYTES;
 
 const TAG: &str = "threadseal/1 order";
 const RECORD_TAG: &str = "threadseal/1 order record";
 
 /// Largest integer that every double holds exactly.
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
+/// The same as a double.
+const MAX_EXACT_DOUBLE: f64 = 9_007_199_254_740_992.0;
+/// From here on RFC 8785 spells a double with an exponent; a smaller whole one is spelt as an integer.
+const LEAST_WITH_EXPONENT: f64 = 1e21;
 
 /// A line whose signature is valid. It does not prove that its key may give orders.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct SignedOrder {
+pub struct SignedOrder {
     order: OrderLine,
     public: PublicKey,
     text: String,
@@ -49,26 +51,30 @@ pub(super) struct SignedOrder {
 
 /// The content of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct OrderLine {
+pub struct OrderLine {
     /// The database that the order was given to.
-    pub(super) database: ProjectId,
+    pub database: ProjectId,
     /// When, to the second.
-    pub(super) given: Timestamp,
+    pub given: Timestamp,
     /// Nothing of it begins from this moment on.
-    pub(super) expires: Timestamp,
+    pub expires: Timestamp,
     /// The directive or the graph.
-    pub(super) item: ItemId,
+    pub item: ItemId,
     /// Its file.
-    pub(super) item_sha256: Digest,
-    pub(super) inputs: Map<String, Value>,
-    pub(super) limits: Limits,
-    pub(super) task: Task,
-    pub(super) nonce: [u8; 16],
+    pub item_sha256: Digest,
+    /// Its inputs.
+    pub inputs: Map<String, Value>,
+    /// The highest limits of its thread.
+    pub limits: Limits,
+    /// What is to be done.
+    pub task: Task,
+    /// Random: no two orders are alike.
+    pub nonce: [u8; 16],
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Task {
+pub enum Task {
     /// A new thread.
     Run,
     /// A new run of a graph.
@@ -79,52 +85,117 @@ pub(super) enum Task {
     WalkOn(WalkOn),
 }
 
+/// A thread that continues another.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct GoOn {
+pub struct GoOn {
     /// Any thread of the chain.
-    pub(super) thread: ThreadId,
-    pub(super) way: ResumeMode,
-    pub(super) message: String,
-    pub(super) from: From,
+    pub thread: ThreadId,
+    /// How it is continued.
+    pub way: ResumeMode,
+    /// The next instruction.
+    pub message: String,
+    /// The end from which it continues.
+    pub from: From,
 }
 
+/// A run that continues another.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct WalkOn {
-    pub(super) unresolved: Unresolved,
-    pub(super) from: From,
+pub struct WalkOn {
+    /// The decision about unresolved calls.
+    pub unresolved: Unresolved,
+    /// The end from which it continues.
+    pub from: From,
+}
+
+/// How a thread is continued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeMode {
+    /// By a successor with the whole conversation.
+    Resume,
+    /// By a successor with the part that fits, and a summary where one is configured.
+    HandOver,
+}
+
+impl ResumeMode {
+    /// Its word in an order.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::HandOver => "handoff",
+        }
+    }
+
+    /// The way of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Resume, Self::HandOver]
+            .into_iter()
+            .find(|way| way.as_str() == word)
+    }
+}
+
+/// The decision about unresolved calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unresolved {
+    /// Name them, and do nothing.
+    #[default]
+    Refuse,
+    /// They count as made, without a result.
+    Skip,
+    /// They count as failed.
+    Fail,
+}
+
+impl Unresolved {
+    /// Its word in an order.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Skip => "skip",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// The decision of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Refuse, Self::Skip, Self::Fail]
+            .into_iter()
+            .find(|decided| decided.as_str() == word)
+    }
 }
 
 /// The end from which an order continues.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct From {
+pub struct From {
     /// The row of the order, which is given again.
-    pub(super) order: i64,
+    pub order: i64,
     /// Its token at that time.
-    pub(super) after: u64,
+    pub after: u64,
     /// The thread at which the chain ended.
-    pub(super) last: ThreadId,
+    pub last: ThreadId,
     /// The seal with which its record ended.
-    pub(super) head: Head,
+    pub head: Head,
 }
 
 /// By what a worker judges a line.
 #[derive(Debug)]
-pub(super) struct OrderGrounds<'a> {
+pub struct OrderGrounds<'a> {
     /// The keys whose orders it carries out.
-    pub(super) keys: &'a [KeyId],
+    pub keys: &'a [KeyId],
     /// Whose signatures count.
-    pub(super) trust: &'a Trust,
-    pub(super) now: Timestamp,
-    pub(super) database: ProjectId,
+    pub trust: &'a Trust,
+    /// The time of the worker.
+    pub now: Timestamp,
+    /// The database of the worker.
+    pub database: ProjectId,
     /// The number of the row in which the line was found.
-    pub(super) row: i64,
+    pub row: i64,
     /// The token of that row.
-    pub(super) token: u64,
+    pub token: u64,
 }
 
 /// An order that this worker may carry out, from the row in which it was found.
 #[derive(Debug)]
-pub(super) struct VerifiedOrder {
+pub struct VerifiedOrder {
     order: OrderLine,
     record: RecordId,
 }
@@ -135,7 +206,7 @@ impl SignedOrder {
     /// # Errors
     /// Kind `InvalidInput` when it is too long, lasts too long, or contains a number that no double
     /// holds exactly; those of the signer.
-    pub(super) fn sign(order: OrderLine, signer: &dyn Signer) -> Result<Self, Error> {
+    pub fn sign(order: OrderLine, signer: &dyn Signer) -> Result<Self, Error> {
         let order = OrderLine {
             given: order.given.floor_to_second(),
             expires: order.expires.floor_to_second(),
@@ -147,9 +218,9 @@ impl SignedOrder {
         let signed = order.text(&public, None).ok_or_else(none)?;
         let signature = signer.sign(&Message::tagged(TAG, &[signed.as_bytes()]))?;
         let text = order.text(&public, Some(&signature)).ok_or_else(none)?;
-        if text.len() > MAX_TASK_BYTES {
+        if text.len() > MAX_ORDER_BYTES {
             return Err(Error::invalid(format!(
-                "an order has at most {MAX_TASK_BYTES} bytes, and this one has {}",
+                "an order has at most {MAX_ORDER_BYTES} bytes, and this one has {}",
                 text.len()
             )));
         }
@@ -161,8 +232,8 @@ impl SignedOrder {
     }
 
     /// Reads a line, and verifies its signature. None for anything else.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        if text.len() > MAX_TASK_BYTES {
+    pub fn read(text: &str) -> Option<Self> {
+        if text.len() > MAX_ORDER_BYTES {
             return None;
         }
         let value = dynamic(&strict::parse(text.as_bytes()).ok()?).ok()?;
@@ -183,13 +254,18 @@ impl SignedOrder {
         })
     }
 
+    /// Its content.
+    pub fn line(&self) -> &OrderLine {
+        &self.order
+    }
+
     /// The line.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The record of the thread that the order begins.
-    pub(super) fn record(&self) -> RecordId {
+    pub fn record(&self) -> RecordId {
         RecordId::from_bytes(*Digest::tagged(RECORD_TAG, &[self.text.as_bytes()]).as_bytes())
     }
 
@@ -197,7 +273,7 @@ impl SignedOrder {
     ///
     /// # Errors
     /// Kind `Refused`, with the reason.
-    pub(super) fn verify(self, grounds: &OrderGrounds<'_>) -> Result<VerifiedOrder, Error> {
+    pub fn verify(self, grounds: &OrderGrounds<'_>) -> Result<VerifiedOrder, Error> {
         let refuse = |why: String| Err(Error::refused(why));
         let (id, order) = (self.public.key_id(), &self.order);
         if !grounds.keys.contains(&id) {
@@ -241,7 +317,7 @@ impl SignedOrder {
 
 impl OrderLine {
     /// The end from which it continues.
-    fn from(&self) -> Option<&From> {
+    pub fn from(&self) -> Option<&From> {
         match &self.task {
             Task::Run | Task::Graph => None,
             Task::GoOn(task) => Some(&task.from),
@@ -320,7 +396,7 @@ impl OrderLine {
     }
 
     /// The content of an object; what it lacks or has besides shows in its text.
-    fn read(value: &Value) -> Option<Self> {
+    pub fn read(value: &Value) -> Option<Self> {
         let text = |name: &str| value[name].as_str();
         let task = match text("kind")? {
             "run" => Task::Run,
@@ -378,7 +454,11 @@ fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
             let whole = number.as_u64().or(number.as_i64().map(i64::unsigned_abs));
-            number.is_f64() || whole.is_some_and(|whole| whole <= MAX_EXACT_INTEGER)
+            let double = number.as_f64().map_or(f64::INFINITY, f64::abs);
+            match whole {
+                Some(whole) => whole <= MAX_EXACT_INTEGER,
+                None => double <= MAX_EXACT_DOUBLE || double >= LEAST_WITH_EXPONENT,
+            }
         }
         Value::Array(values) => values.iter().all(is_exact),
         Value::Object(members) => members.values().all(is_exact),
@@ -388,17 +468,17 @@ fn is_exact(value: &Value) -> bool {
 
 impl VerifiedOrder {
     /// The content of its line.
-    pub(super) fn line(&self) -> &OrderLine {
+    pub fn line(&self) -> &OrderLine {
         &self.order
     }
 
     /// The record of its thread.
-    pub(super) fn record(&self) -> RecordId {
+    pub fn record(&self) -> RecordId {
         self.record
     }
 
     /// Were too many workers lost over it?
-    pub(super) fn is_spent(&self, token: u64) -> bool {
+    pub fn is_spent(&self, token: u64) -> bool {
         let after = self.order.from().map_or(0, |from| from.after);
         token.saturating_sub(after) > MAX_TAKEOVERS
     }
@@ -407,7 +487,7 @@ impl VerifiedOrder {
     ///
     /// # Errors
     /// Kind `Refused` before it was given, and from its expiry on.
-    pub(super) fn may_begin(&self, now: Timestamp) -> Result<(), Error> {
+    pub fn may_begin(&self, now: Timestamp) -> Result<(), Error> {
         let (given, expires) = (self.order.given, self.order.expires);
         if given.as_micros().saturating_sub(now.as_micros()) > MAX_ORDER_LEAD.as_secs() * 1_000_000
         {
@@ -422,16 +502,6 @@ impl VerifiedOrder {
                 "it expired at {}; hint: give it again",
                 expires.to_iso_seconds()
             ))),
-        }
-    }
-
-    /// What it fixes of its thread, under a worker's own `limits`.
-    pub(super) fn fixed(&self, limits: &Limits) -> Fixed {
-        Fixed {
-            record: self.record,
-            item_sha256: self.order.item_sha256,
-            limits: self.order.limits.at_most(limits),
-            head: self.order.from().map(|from| from.head),
         }
     }
 }
@@ -568,7 +638,7 @@ mod tests {
             assert_eq!(SignedOrder::read(&bad), None, "{bad}");
         }
         assert!(SignedOrder::read(theirs.text()).is_some());
-        let long = format!("{}{}", made.text(), " ".repeat(MAX_TASK_BYTES));
+        let long = format!("{}{}", made.text(), " ".repeat(MAX_ORDER_BYTES));
         assert_eq!(SignedOrder::read(&long), None);
         let observed = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Observed);
         assert!(SignedOrder::sign(line(), &observed).is_err());
@@ -608,6 +678,38 @@ mod tests {
         assert!(verified.may_begin(at(NOW + 60_000_000)).is_err());
         assert!(!verified.is_spent(3 + MAX_TAKEOVERS));
         assert!(verified.is_spent(4 + MAX_TAKEOVERS));
+    }
+
+    /// A double is spelt as an integer where it is one: the giver signs what a worker reads.
+    #[test]
+    fn each_number_that_is_signed_is_read() {
+        let of = |number: Value| {
+            let inputs = json!({"n": [{"m": number}]}).as_object().unwrap().clone();
+            SignedOrder::sign(OrderLine { inputs, ..line() }, &signer(1))
+        };
+        for number in [
+            json!(0.0),
+            json!(-0.0),
+            json!(-1.0),
+            json!(0.1),
+            json!(5e-324),
+            json!(9_007_199_254_740_992.0),
+            json!(-9_007_199_254_740_992_i64),
+            json!(1e21),
+            json!(-1.5e300),
+        ] {
+            let signed = of(number.clone()).unwrap();
+            assert!(SignedOrder::read(signed.text()).is_some(), "{number}");
+        }
+        for number in [
+            json!(9_007_199_254_740_994.0),
+            json!(-1e16),
+            json!(1e19),
+            json!(999e18),
+        ] {
+            let refused = of(number.clone()).unwrap_err().to_string();
+            assert!(refused.contains("beyond 2^53"), "{number}: {refused}");
+        }
     }
 
     #[test]
