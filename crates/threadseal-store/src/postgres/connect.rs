@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Unanswered bytes break a connection after this time.
 const SILENCE: Duration = Duration::from_secs(30);
 /// Longest wait for an answer, whatever limit the server has: its owner may have made a table a view without an end.
-pub(super) const MAX_ANSWER: Duration = Duration::from_secs(60);
+const MAX_ANSWER: Duration = Duration::from_secs(60);
 /// A server is given up after so many statements without an answer in time,
 const MAX_SILENCES: usize = 3;
 /// of which the first is no older than this.
@@ -57,6 +57,8 @@ pub(super) struct Server {
     /// Its address, without secrets.
     pub(super) place: String,
     may_be_plain: bool,
+    /// Longest wait for an answer.
+    pub(super) patience: Duration,
     /// When it let a statement run out of time.
     silences: Mutex<Vec<Duration>>,
 }
@@ -110,6 +112,7 @@ impl Server {
             place: place_of(&config),
             tls: MakeRustlsConnect::new(tls_with(roots)?),
             may_be_plain: mode != SslMode::Require && !is_near,
+            patience: MAX_ANSWER,
             silences: Mutex::default(),
             config,
         })
@@ -124,17 +127,21 @@ impl Server {
             recycling_method: RecyclingMethod::Fast,
         };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), settings);
-        let check = Hook::async_fn(|client, _| {
+        let (patience, silence) = (self.patience, self.silence());
+        let check = Hook::async_fn(move |client, _| {
+            let silence = silence.clone();
             Box::pin(async move {
-                let checked = check_session(client).await;
-                checked.map_err(|error| HookError::message(error.to_string()))
+                match tokio::time::timeout(patience, check_session(client)).await {
+                    Ok(checked) => checked.map_err(|error| HookError::message(error.to_string())),
+                    Err(_) => Err(HookError::message(silence)),
+                }
             })
         });
         Pool::builder(manager)
             .max_size(POOL_SIZE)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(2 * SILENCE))
-            .create_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE.min(self.patience)))
             .post_create(check)
             .build()
             .map_err(|error| self.external(&error.to_string()))
@@ -165,6 +172,17 @@ impl Server {
             "the connection may be unencrypted (sslmode)",
         );
         warnings
+    }
+
+    /// What `work` returns, unless it takes too long.
+    pub(super) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(self.patience, work).await.ok()
+    }
+
+    /// The reason of an answer that did not arrive in time.
+    pub(super) fn silence(&self) -> String {
+        let seconds = self.patience.as_secs_f64();
+        format!("it did not answer within {seconds} seconds")
     }
 
     /// Notes that a statement ran out of time.
@@ -206,6 +224,18 @@ pub(super) async fn connection(server: &Server, pool: &Pool) -> Result<Object, E
         }
         other => server.external(&other.to_string()),
     })
+}
+
+#[cfg(test)]
+impl Facts {
+    /// Those of a server that writes, durably.
+    pub(super) fn of_durable() -> Self {
+        Self {
+            fsync: true,
+            full_page_writes: true,
+            is_standby: false,
+        }
+    }
 }
 
 /// Reads the server's settings.

@@ -8,7 +8,7 @@
 //! A transaction whose answer was lost may have been committed. It is not guessed. The caller gets
 //! an error for an unknown result, reads the present rows, and continues from those.
 
-use super::connect::{self, Facts, MAX_ANSWER, Server};
+use super::connect::{self, Facts, Server};
 use super::failure::{Failure, Tries};
 use super::hint::{Listener, Teller};
 use crate::runtime::wait_for;
@@ -51,20 +51,29 @@ impl PostgresDatabase {
     /// [`ErrorKind::InvalidInput`] for an address that cannot be used, [`ErrorKind::External`] when
     /// the server cannot be reached or does not commit durably. No message repeats the address.
     pub fn open(url: &str) -> Result<Self, Error> {
-        let server = Arc::new(Server::parse(url)?);
+        Self::of(Server::parse(url)?)
+    }
+
+    fn of(server: Server) -> Result<Self, Error> {
         let pool = server.pool()?;
         let facts = wait_for(async {
             let client = connect::connection(&server, &pool).await?;
-            let facts = connect::facts(&client).await;
-            facts.map_err(|error| Failure::from(error).into_error(&server))
+            match server.in_time(connect::facts(&client)).await {
+                Some(facts) => facts.map_err(|error| Failure::from(error).into_error(&server)),
+                None => Err(server.external(&server.silence())),
+            }
         })?;
-        Ok(Self {
-            server,
+        Ok(Self::with(server, pool, facts))
+    }
+
+    fn with(server: Server, pool: Pool, facts: Facts) -> Self {
+        Self {
+            server: Arc::new(server),
             pool,
             facts,
             teller: Arc::new(Teller::default()),
             listener: Arc::new(Listener::default()),
-        })
+        }
     }
 
     /// Its address, without secrets.
@@ -112,11 +121,11 @@ impl PostgresDatabase {
             let mut tries = Tries::default();
             loop {
                 let asked = match self.connection().await {
-                    Ok(client) => match in_time(question(&client)).await {
+                    Ok(client) => match self.server.in_time(question(&client)).await {
                         Some(asked) => asked,
                         None => {
                             drop(Object::take(client));
-                            Err(Failure::Silent(silence()))
+                            Err(Failure::Silent(self.server.silence()))
                         }
                     },
                     Err(failure) => Err(failure),
@@ -300,16 +309,6 @@ fn applied(session: &Session<'_>, part: &str, versions: &[&str]) -> Result<usize
     }
 }
 
-/// What `work` returns, unless it takes too long.
-async fn in_time<T>(work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(MAX_ANSWER, work).await.ok()
-}
-
-fn silence() -> String {
-    let seconds = MAX_ANSWER.as_secs();
-    format!("it did not answer within {seconds} seconds")
-}
-
 /// The reason why a statement got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
@@ -389,12 +388,12 @@ impl<'c> Session<'c> {
         &self,
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
-        match wait_for(async { Ok(in_time(work).await) })? {
+        match wait_for(async { Ok(self.server.in_time(work).await) })? {
             Some(answer) => answer.map_err(|error| self.failed(error)),
             None => {
                 self.server.note_silence();
                 self.trouble.set(Trouble::Silent);
-                Err(self.server.external(&silence()))
+                Err(self.server.external(&self.server.silence()))
             }
         }
     }
@@ -432,4 +431,78 @@ pub fn cell<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Error>
             "PostgreSQL: a value is not of the type that it was made with; restore the database";
         Error::new(ErrorKind::External, text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use deadpool_postgres::{Manager, Runtime};
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    /// A server on this machine that answers nothing, or only who connects.
+    fn silent(greets: bool) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let mut held = Vec::new();
+            for mut client in listener.incoming().map(Result::unwrap) {
+                if greets {
+                    greet(&mut client);
+                }
+                held.push(client);
+            }
+        });
+        let mut server = Server::parse(&format!("postgres://me@127.0.0.1:{port}/db")).unwrap();
+        server.patience = Duration::from_millis(100);
+        server
+    }
+
+    /// Lets a client begin its session.
+    fn greet(client: &mut TcpStream) {
+        let mut length = [0; 4];
+        client.read_exact(&mut length).unwrap();
+        let mut rest = vec![0; u32::from_be_bytes(length) as usize - 4];
+        client.read_exact(&mut rest).unwrap();
+        client
+            .write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")
+            .unwrap();
+    }
+
+    // T-STO-38
+    #[test]
+    fn a_server_that_never_answers_is_given_up() {
+        for (greets, why) in [
+            (false, "does not answer in time"),
+            (true, "did not answer within 0.1 seconds"),
+        ] {
+            let error = PostgresDatabase::of(silent(greets))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let server = silent(true);
+        let manager = Manager::new(server.config.clone(), server.tls.clone());
+        let pool = Pool::builder(manager).runtime(Runtime::Tokio1);
+        let (pool, facts) = (pool.build().unwrap(), Facts::of_durable());
+        let database = PostgresDatabase::with(server, pool, facts);
+        let read = || database.read(|session| session.one("SELECT 1", &[]));
+        let write = || database.write(|session| session.batch("SELECT 1"));
+        let asked =
+            || database.ask(&async |client: &Object| Ok(client.query("SELECT 1", &[]).await?));
+        for error in [
+            read().unwrap_err(),
+            write().unwrap_err(),
+            asked().unwrap_err(),
+        ] {
+            let error = error.to_string();
+            assert!(
+                error.contains("did not answer within 0.1 seconds"),
+                "{error}"
+            );
+        }
+        let error = read().unwrap_err().to_string();
+        assert!(error.contains("is asked no more"), "{error}");
+    }
 }
