@@ -138,6 +138,27 @@ fn a_restored_home_does_not_commit_onto_a_log_that_went_on() {
     sandbox.ok("verify old.json new.json");
 }
 
+// T-HOME-06
+#[test]
+fn an_older_home_without_a_second_place_is_restored_with_a_warning() {
+    let sandbox = ready();
+    back_up(&sandbox, "home.age");
+    sandbox.write("later.json", "{}\n");
+    sandbox.ok("seal later.json");
+    lose_home(&sandbox);
+    fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
+    let restored = restore(&sandbox, "home.age").exits(3);
+    restored.prints("no second place shows whether the log went on after the backup");
+    let ran = sandbox.json("verify later.json");
+    assert!(ran["results"][0].codes().contains(&"mark_missing"), "{ran}");
+    sandbox.write("new.json", "{}\n");
+    sandbox
+        .ok("seal new.json")
+        .warns("the second place of the log is gone");
+    // Who kept the newer log elsewhere has the proof.
+    sandbox.ok("log status").prints("state  good");
+}
+
 // T-HOME-02
 #[test]
 fn no_archive_writes_outside_of_the_home() {

@@ -266,3 +266,25 @@ fn a_disk_that_was_put_back_without_the_line_of_its_place_is_noticed() {
         .warns("log_rolled_back");
     kept.exits(3, "log status");
 }
+
+/// With copies of everything, also of the place, its removal is signed in the older log.
+// T-MARK-33
+#[test]
+fn a_signed_removal_hides_a_rollback_that_the_removed_place_still_knows() {
+    let kept = Kept::new();
+    let [there, older, newer] = ["disk2", "older2", "newer2"].map(|name| kept.sandbox.path(name));
+    kept.ok("init --mark disk2");
+    kept.seal("a.json");
+    kept.put_aside();
+    copy(&there, &older);
+    kept.seal("b.json");
+    kept.put_back();
+    kept.exits(1, "log status").prints("log_rolled_back");
+    fs::rename(&there, &newer).unwrap();
+    fs::rename(&older, &there).unwrap();
+    kept.ok("log mark remove disk2");
+    fs::remove_dir_all(&there).unwrap();
+    fs::rename(&newer, &there).unwrap();
+    kept.ok("log status").prints("state  good");
+    kept.exits(2, "log mark add disk2").warns("log_rolled_back");
+}

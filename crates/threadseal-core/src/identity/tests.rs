@@ -164,6 +164,41 @@ fn a_key_of_another_party_cannot_be_claimed() {
     assert!(sign(&moved, 1).is_err());
 }
 
+/// No message of these usages can name an identity: what they sign is fixed by others.
+// T-ID-07
+#[test]
+fn a_key_without_a_message_for_a_proof_is_claimed_and_not_proven() {
+    for usage in [
+        KeyUsage::Scroll,
+        KeyUsage::Igor,
+        KeyUsage::Log,
+        KeyUsage::Witness,
+    ] {
+        assert!(id().proof_message(&key(24), usage).is_none(), "{usage}");
+        let mut claimed = content();
+        claimed.keys.push(listed(&id(), 24, usage));
+        let bytes = sign(&claimed, 1).unwrap().to_bytes().unwrap();
+        let read = Identity::read(&bytes).unwrap();
+        let found = read
+            .content()
+            .keys
+            .iter()
+            .find(|found| found.key == key(24));
+        assert_eq!(found.unwrap().proof, None, "{usage}");
+        // A proof that is made up is refused.
+        let last = claimed.keys.last_mut().unwrap();
+        last.proof = listed(&id(), 11, KeyUsage::Observed).proof;
+        assert!(sign(&claimed, 1).is_err(), "{usage}");
+    }
+    let proven = made();
+    let proven = proven
+        .content()
+        .keys
+        .iter()
+        .filter(|key| key.proof.is_some());
+    assert_eq!(proven.count(), 3);
+}
+
 #[test]
 fn each_fault_of_the_content_is_refused_by_name() {
     type Change = fn(&mut Content);
