@@ -59,7 +59,12 @@ const INPUTS: [Input; 16] = [
     tail("native record, then one line", NATIVE, "x", 500),
     tail("Rye transcript, then `{}` lines", RYE, "{}\n", 180),
     tail("ledger, then line ends", LEDGER, "\n", 20),
-    tail("scroll, then `{}` lines", SCROLL, "{}\n", 60),
+    tail(
+        "scroll, then turns of one member",
+        SCROLL,
+        "{\"version\":\"scroll/0.1\"}\n",
+        60,
+    ),
     log("log of line ends", "\n", 1, &["seal @", "verify @"]),
     log("log of line ends", "\n", 120, SEAL),
     log("log of `{}` lines", "{}\n", 1000, SEAL),
