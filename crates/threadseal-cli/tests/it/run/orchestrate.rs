@@ -189,7 +189,7 @@ fn no_parent_of_a_changed_child_is_continued_and_none_has_a_result() {
     .unwrap();
     let handoff = format!("thread handoff {thread} --project p --script more.yaml");
     for line in [once_more(&thread), handoff] {
-        names_the_child(&sandbox, sandbox.exits(1, format!("{line} --json")));
+        names_the_child(&sandbox, &sandbox.exits(1, format!("{line} --json")));
     }
     // The child is changed while its parent runs.
     let sandbox = project();
@@ -198,10 +198,10 @@ fn no_parent_of_a_changed_child_is_continued_and_none_has_a_result() {
     sandbox.write("rob.yaml", CHILD_FIRST);
     let ran = greet(&sandbox, "--script rob.yaml --json");
     ran.stderr.has("its result is not printed");
-    names_the_child(&sandbox, ran.exits(1));
+    names_the_child(&sandbox, &ran.exits(1));
 }
 
-fn names_the_child(sandbox: &Sandbox, ran: Ran) {
+fn names_the_child(sandbox: &Sandbox, ran: &Ran) {
     let told = ran.json();
     told.is(json!({"schema": "threadseal.error/1", "success": false, "exit": 1, "code": "content_changed",
                    "report/verdict": "tampered"}));
