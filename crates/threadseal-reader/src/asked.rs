@@ -59,6 +59,8 @@ pub struct Beside {
     pub seal: Option<Vec<u8>>,
     /// The detached bodies of a native record.
     pub bodies: Option<Vec<u8>>,
+    /// Were they left out on purpose? Then they are unread, and not missing.
+    pub without_bodies: bool,
     /// `NAME.head`: the signed head of a ledger.
     pub head: Option<Vec<u8>>,
 }

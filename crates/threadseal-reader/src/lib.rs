@@ -21,6 +21,7 @@
 //! | [`events`] | a line of a log in the terms of people |
 //! | [`proof`] | proofs and evidence, checked |
 //! | [`turns`] | a turn in the terms of people |
+//! | [`plain`] | a log as plain text, for pages without scripts |
 //! | [`words`] | words in turns |
 //! | [`session`] | [`session::Session`]: the turns of one file, each with what is sealed of it |
 #![forbid(unsafe_code)]
@@ -37,6 +38,8 @@ pub mod output;
 mod passes;
 pub mod proof;
 pub mod recognise;
+#[cfg(feature = "session")]
+pub mod plain;
 #[cfg(feature = "session")]
 pub mod session;
 #[cfg(feature = "session")]

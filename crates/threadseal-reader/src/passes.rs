@@ -71,7 +71,8 @@ impl NativePass {
     pub(crate) fn new(asked: &Asked, first_line: &[u8], closer: &Closer) -> Self {
         let manifest = manifest::parse_line(first_line);
         let is_detached = manifest.is_some_and(|manifest| manifest.bodies == Where::Detached);
-        let bodies = is_detached.then(|| match &asked.beside.bodies {
+        let is_asked = is_detached && !asked.beside.without_bodies;
+        let bodies = is_asked.then(|| match &asked.beside.bodies {
             None => Arc::new(Bodies::absent()),
             Some(bytes) => {
                 let mut reader = BodiesReader::new();

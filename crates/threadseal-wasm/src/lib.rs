@@ -60,6 +60,12 @@ pub fn check_proof(question: &Question, bytes: &[u8]) -> Result<String, JsError>
     Ok(json(&checked.map_err(thrown)?.output()))
 }
 
+/// A log as plain text, which an exported page shows without scripts.
+#[wasm_bindgen(js_name = plainText)]
+pub fn plain_text(name: &str, bytes: &[u8]) -> String {
+    threadseal_reader::plain::plain_texts([(name, bytes)])
+}
+
 #[derive(Serialize)]
 struct IdentityOutput {
     id: String,

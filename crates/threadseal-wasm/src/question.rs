@@ -226,6 +226,12 @@ impl Question {
         self.beside.seal = Some(bytes.to_vec());
     }
 
+    /// The detached bodies were left out on purpose: they are unread, and not missing.
+    #[wasm_bindgen(js_name = withoutBodies)]
+    pub fn without_bodies(&mut self) {
+        self.beside.without_bodies = true;
+    }
+
     /// The detached bodies of a native record.
     #[wasm_bindgen(js_name = bodies)]
     pub fn set_bodies(&mut self, bytes: &[u8]) {

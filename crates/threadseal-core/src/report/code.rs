@@ -273,6 +273,10 @@ spelled! {
         RowsUnsealed => "rows_unsealed",
         SessionDeleted => "session_deleted",
 
+        // Pages that have a record inside.
+        PageCodeUnknown => "page_code_unknown",
+        PageTextDiffers => "page_text_differs",
+
         // Knowledge of the host: its heads, its log, links between records.
         BundleMalformed => "bundle_malformed",
         CheckpointsConflict => "checkpoints_conflict",

@@ -72,6 +72,7 @@ spelled! {
         Lines => "lines",
         Links => "links",
         Manifest => "manifest",
+        Page => "page",
         Prefix => "prefix",
         PrefixHash => "prefix_hash",
         Seals => "seals",
