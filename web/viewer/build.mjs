@@ -37,8 +37,8 @@ function hash(text) {
 }
 
 /** Gzip without a time or a name, so that it is the same each time. */
-function packed(bytes) {
-  return gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION }).toString("base64");
+function gzipped(bytes) {
+  return gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION });
 }
 
 function fill(text, values) {
@@ -57,10 +57,12 @@ const workerModule = await bundle("src/worker.ts", { format: "esm", define: { "i
 // The page inside an export knows no frames: it is no place to judge other exports.
 const inner = await bundle("src/app.ts", { ...classic, define: { ...classic.define, HAS_MODULE: String(hasWasm), FRAMES: "[]" } });
 const script = inner.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
-const template = fill(readFileSync(join(here, "export/template.html"), "utf8"), {
-  "@SCRIPT_HASH@": hash(script), "@STYLE_HASH@": hash(style), "@STYLE@": style, "@WASM@": hasWasm ? packed(readFileSync(module)) : "",
-  "@WORKER@": packed(workerClassic), "@SCRIPT@": script,
+// The module is beside it, once for both; the command puts it into its place.
+const unfilled = fill(readFileSync(join(here, "export/template.html"), "utf8"), {
+  "@SCRIPT_HASH@": hash(script), "@STYLE_HASH@": hash(style), "@STYLE@": style, "@WORKER@": gzipped(workerClassic).toString("base64"), "@SCRIPT@": script,
 });
+const wasmPacked = hasWasm ? gzipped(readFileSync(module)) : Buffer.alloc(0);
+const template = fill(unfilled, { "@WASM@": wasmPacked.toString("base64") });
 const frame = createHash("sha256").update(template).digest("hex");
 const app = await bundle("src/app.ts", { format: "esm", define: { "import.meta.url": '""', HAS_MODULE: String(hasWasm), FRAMES: JSON.stringify([frame]) } });
 
@@ -68,16 +70,20 @@ rmSync(out, { recursive: true, force: true });
 const index = readFileSync(join(here, "src/index.html"), "utf8");
 const assets = join(out, "assets");
 const site = join(out, "verify");
-for (const folder of [assets, site]) {
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "app.js"), app);
-  writeFileSync(join(folder, "worker.js"), workerModule);
-  writeFileSync(join(folder, "style.css"), style);
-  if (hasWasm) copyFileSync(module, join(folder, "threadseal_wasm_bg.wasm"));
+mkdirSync(assets, { recursive: true });
+mkdirSync(site, { recursive: true });
+const served = { "app.js": app, "worker.js": workerModule, "style.css": style };
+for (const [name, text] of Object.entries(served)) {
+  writeFileSync(join(assets, `${name}.gz`), gzipped(text));
+  writeFileSync(join(site, name), text);
 }
+writeFileSync(join(assets, "threadseal_wasm_bg.wasm.gz"), wasmPacked);
+if (hasWasm) copyFileSync(module, join(site, "threadseal_wasm_bg.wasm"));
 writeFileSync(join(assets, "index.html"), index);
-writeFileSync(join(assets, "export.html"), template);
+writeFileSync(join(assets, "export.html"), unfilled);
 writeFileSync(join(assets, "FRAME"), `${frame}\n`);
+// For tests, which fill it without the command.
+writeFileSync(join(out, "export.html"), template);
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src blob: data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'";
 const meta = `<meta http-equiv="Content-Security-Policy" content="${policy}">`;
 writeFileSync(join(site, "index.html"), fill(index, { '<meta charset="utf-8">': `<meta charset="utf-8">\n${meta}`, "<title>ThreadSeal</title>": "<title>Verify · ThreadSeal</title>", "@@BOOT@@": '{"mode":"verify"}' }));

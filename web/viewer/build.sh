@@ -18,9 +18,10 @@ cd "$here"
 npx tsc -p tsconfig.json
 node build.mjs
 if [ "${1:-}" = --check ]; then
-    diff -r dist/assets "$assets"
+    diff -r dist/assets "$assets" >&2 || { echo "the page that is committed is another one: run web/viewer/build.sh" >&2; exit 1; }
     exit
 fi
 mkdir -p "$assets" "$root/web/verify/dist"
-cp dist/assets/* "$assets/"
+# Unchanged files keep their times, so that nothing is compiled for them.
+diff -r dist/assets "$assets" >/dev/null || { rm -f "$assets"/*; cp dist/assets/* "$assets/"; }
 cp dist/verify/* "$root/web/verify/dist/"

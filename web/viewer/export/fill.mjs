@@ -12,8 +12,10 @@ const here = dirname(fileURLToPath(import.meta.url));
 
 /** `logs`: [{ log, path, parent }]. Gives the page, and the files beside it. */
 export async function fillFiles({ name, logs, passphrase = null, withoutBodies = false, maxBytes, dist = join(here, "../dist") }) {
-  const { fill } = await import(join(dist, "fill.mjs"));
-  const template = readFileSync(join(dist, "assets/export.html"), "utf8");
+  const { fill, useModule } = await import(join(dist, "fill.mjs"));
+  const module = join(dist, "verify/threadseal_wasm_bg.wasm");
+  if (existsSync(module)) await useModule(new Uint8Array(readFileSync(module)));
+  const template = readFileSync(join(dist, "export.html"), "utf8");
   const beside = (path) => (existsSync(path) ? new Uint8Array(readFileSync(path)) : null);
   const inputs = logs.map(({ log, path, parent = null }) => ({
     log, parent, bytes: new Uint8Array(readFileSync(path)), seals: beside(`${path}.seal`), bodies: beside(path.replace(/\.jsonl$/, ".bodies")), isProof: path.endsWith(".turn-proof"),

@@ -56,7 +56,7 @@ class App {
       case "session":
         return this.show(new SessionPage({ home, assets: this.assets, id: route.id, log: route.log, turn: route.turn, query: route.query ?? null, isReceived: false, trust: this.trust, go }));
       case "compare":
-        return this.show(new ComparePage(home, this.assets, route.a, route.b));
+        return this.show(new ComparePage(home, this.assets, this.trust, route.a, route.b));
       case "drawing":
         return this.show(new DrawingPage(home, route.kind, route.id));
       case "search":
@@ -170,19 +170,19 @@ function assetsOf(start: Start): Assets {
   if (start.mode !== "export") {
     const own = (name: string): string => new URL(name, document.baseURI).href;
     const begin = (): Worker => new Worker(own("worker.js"), { type: "module" });
-    // One is begun before it is needed.
-    let spare: Worker | null = begin();
+    // One is begun before it is needed; a list needs none.
+    let spare: Worker | null = routeOf(location.hash).page === "session" ? begin() : null;
     return {
       worker: async () => {
         const ready = spare ?? begin();
         spare = null;
         return ready;
       },
-      module: async () => {
+      module: once(async () => {
         if (!HAS_MODULE) return null;
         const response = await fetch(own("threadseal_wasm_bg.wasm")).catch(() => null);
-        return response?.ok === true ? new Uint8Array(await response.arrayBuffer()) : null;
-      },
+        return response?.ok === true ? WebAssembly.compile(await response.arrayBuffer()) : null;
+      }),
     };
   }
   let address: Promise<string> | null = null;
@@ -195,8 +195,16 @@ function assetsOf(start: Start): Assets {
       address ??= inside("worker").then((code) => URL.createObjectURL(new Blob([code as Uint8Array<ArrayBuffer>], { type: "text/javascript" })));
       return new Worker(await address);
     },
-    module: () => inside("wasm"),
+    module: once(async () => {
+      const bytes = await inside("wasm");
+      return bytes === null ? null : WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
+    }),
   };
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => (made ??= make());
 }
 
 const root = document.getElementById("app");

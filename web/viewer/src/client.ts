@@ -22,8 +22,8 @@ interface Waiting {
 /** Begins a worker: of a page that is served by its address, of one file by a blob. */
 export interface Assets {
   worker(): Promise<Worker>;
-  /** The WebAssembly module; null where it is not built in. */
-  module(): Promise<Uint8Array | null>;
+  /** The WebAssembly module, compiled once; null where it is not built in. */
+  module(): Promise<WebAssembly.Module | null>;
 }
 
 export class Client {
@@ -42,16 +42,16 @@ export class Client {
     return new Client(await assets.worker());
   }
 
-  module(bytes: Uint8Array | null): Promise<void> {
-    return this.ask({ op: "module", bytes });
+  module(module: WebAssembly.Module | null): Promise<void> {
+    return this.ask({ op: "module", module });
   }
 
-  open(source: Source, onBatch: (batch: Batch) => void): Promise<{ size: number; etag: string | null }> {
-    return this.ask({ op: "open", source }, { onBatch });
+  open(source: Source, bodies: Uint8Array | null, onBatch: (batch: Batch) => void): Promise<{ size: number; etag: string | null }> {
+    return this.ask({ op: "open", source, bodies }, { onBatch });
   }
 
-  more(url: string, onBatch: (batch: Batch) => void): Promise<{ size: number; etag: string | null }> {
-    return this.ask({ op: "more", url }, { onBatch });
+  more(url: string, bodies: Uint8Array | null, onBatch: (batch: Batch) => void): Promise<{ size: number; etag: string | null }> {
+    return this.ask({ op: "more", url, bodies }, { onBatch });
   }
 
   full(i: number): Promise<Full | null> {
@@ -68,6 +68,10 @@ export class Client {
 
   text(): Promise<string> {
     return this.ask({ op: "text" });
+  }
+
+  plain(logs: readonly { readonly log: string; readonly bytes: Uint8Array }[]): Promise<string | null> {
+    return this.ask({ op: "plain", logs });
   }
 
   feed(port: MessagePort): Promise<void> {

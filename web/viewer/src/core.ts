@@ -111,6 +111,12 @@ export function agree(a: Report, b: Report): boolean {
   return a.verdict === b.verdict && codesOf(a) === codesOf(b) && placeOf(a) === placeOf(b);
 }
 
+/** Where a record was sealed before is a head of it; without any seal beside it now, its seals were taken away. */
+export function withHead(report: Report, asked: Asked): Report {
+  if (asked.head === null || report.verdict !== "unsigned") return report;
+  return { ...report, verdict: "tampered", findings: [...report.findings, { code: "seals_gone", severity: "error", line: null, bytes: null, turn: null }] };
+}
+
 function codesOf(report: Report): string {
   return [...new Set(report.findings.map((one) => one.code))].sort().join(" ");
 }

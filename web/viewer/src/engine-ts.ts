@@ -142,7 +142,10 @@ function plain(report: FullReport): Report {
 }
 
 function headOf(asked: Asked): ReturnType<typeof parseHead> {
-  return asked.head === null ? null : parseHead(asked.head);
+  if (asked.head === null) return null;
+  const head = parseHead(asked.head);
+  if (head === null) throw new Error("the known head cannot be read");
+  return head;
 }
 
 export function trustOf(trusted: Trusted): Trust {

@@ -11,6 +11,7 @@ export interface Glue {
   readonly Verifier: new (question: Question, held?: number) => Verifier;
   readonly Session: new (question: Question) => Session;
   readonly checkProof: (question: Question, bytes: Uint8Array) => string;
+  readonly plainText: (name: string, bytes: Uint8Array) => string;
 }
 
 interface Question {
@@ -19,6 +20,7 @@ interface Question {
   size(bytes: number): void;
   seal(bytes: Uint8Array): void;
   bodies(bytes: Uint8Array): void;
+  withoutBodies(): void;
   expectHead(head: string, exact: boolean): void;
   free(): void;
 }
@@ -40,9 +42,9 @@ interface Session {
 let module: WebAssembly.Module | null = null;
 let ready: Promise<Glue | null> | null = null;
 
-/** Gives the module's bytes, once, before the first verification. */
-export async function useModule(bytes: Uint8Array | null): Promise<void> {
-  module = bytes === null ? null : await WebAssembly.compile(bytes as Uint8Array<ArrayBuffer>);
+/** Gives the module or its bytes, once, before the first verification. */
+export async function useModule(given: WebAssembly.Module | Uint8Array | null): Promise<void> {
+  module = given instanceof Uint8Array ? await WebAssembly.compile(given as Uint8Array<ArrayBuffer>) : given;
 }
 
 function loaded(): Promise<Glue | null> {
@@ -104,6 +106,7 @@ function questionOf(built: Glue, asked: Asked): Question {
   else for (const key of asked.trust.keys) question.trust(`${key.name}.toml`, encoder.encode(storeOf(key)));
   if (asked.seals !== null) question.seal(asked.seals);
   if (asked.bodies !== null) question.bodies(asked.bodies);
+  else if (asked.bodiesUnread) question.withoutBodies();
   if (asked.head !== null) question.expectHead(asked.head, false);
   return question;
 }
@@ -120,6 +123,12 @@ function storeOf(key: Asked["trust"]["keys"][number]): string {
   if (key.notAfter !== undefined) lines.push(`not_after = "${time(key.notAfter)}"`);
   if (key.revoked !== undefined) lines.push(`revoked = { at = "${time(key.revoked.at)}", reason = ${JSON.stringify(key.revoked.reason)} }`);
   return `${lines.join("\n")}\n`;
+}
+
+/** The plain text of logs (spec/page.md §4); null where the core is not built in. */
+export async function plainTexts(logs: readonly { readonly log: string; readonly bytes: Uint8Array }[]): Promise<string | null> {
+  const built = await loaded();
+  return built === null ? null : logs.map((one) => built.plainText(one.log, one.bytes)).join("\n");
 }
 
 export const WASM_PROVER: Prover = {

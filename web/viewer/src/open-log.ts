@@ -2,7 +2,7 @@
 
 import { type Assets, Client, type Progress, type Timed } from "./client.js";
 import type { Answer, Asked, ProofPlace, Report, Trusted } from "./core.js";
-import type { LogFiles } from "./home.js";
+import type { Change, LogFiles } from "./home.js";
 import type { Facts } from "./read/part.js";
 import { type SealFile, type SealMark, readSealFile } from "./read/seals.js";
 import type { Batch, Exchange, Full, Item } from "./read/session.js";
@@ -10,6 +10,9 @@ import { isEvidence } from "./ui/verdict.js";
 
 /** Milliseconds that are left to the first turns. */
 const FIRST_TURNS = 150;
+/** Between two verifications of a log that grows: at least so long, and so many times as long as the last one took. */
+const MIN_PAUSE = 100;
+const PAUSES = 3;
 
 export type Standing = "sealed" | "unknown" | "unsealed" | "changed" | "doubted" | "redacted" | "pending" | "none";
 
@@ -37,7 +40,15 @@ export class OpenLog {
   private reader: Client | null = null;
   private verifier: Client | null = null;
   private run = 0;
+  private timer = 0;
+  private isStale = false;
+  private took = 0;
+  /** Of the bytes that were read, and of what is beside them. */
+  private etag: string | null = null;
+  private beside: string | null = null;
   private sealBytes: Uint8Array | null = null;
+  private bodies: Uint8Array | null = null;
+  private besideError: string | null = null;
   /** What the answers say of lines: changed ones, and up to where all is good. */
   private changedLines = new Set<number>();
   private until: number | null = null;
@@ -46,11 +57,14 @@ export class OpenLog {
 
   async open(): Promise<void> {
     this.reader = await Client.begin(this.assets);
-    const opened = this.reader.open(this.files.source, (batch) => this.take(batch));
+    // Bodies are needed for the first words; a fault of theirs is that of the verification.
+    const bodies = await this.files.bodies.catch(() => null);
+    const opened = this.reader.open(this.files.source, bodies, (batch) => this.take(batch));
     const verified = this.verifyWithSeals();
     try {
-      const { size } = await opened;
+      const { size, etag } = await opened;
       this.size = size;
+      this.etag = etag;
       this.isRead = true;
       this.listener?.items();
     } catch (error) {
@@ -62,24 +76,74 @@ export class OpenLog {
 
   /** The seals come while the first turns are already shown. */
   private async verifyWithSeals(): Promise<void> {
-    this.useSeals(await this.files.seals);
+    await this.readBeside();
     this.listener?.items();
     await this.verify();
+  }
+
+  /** What cannot be read is not taken for absent: then there is no verdict. */
+  private async readBeside(): Promise<void> {
+    this.besideError = null;
+    try {
+      [this.sealBytes, this.bodies] = await Promise.all([this.files.seals, this.files.bodies]);
+    } catch (error) {
+      this.besideError = error instanceof Error ? error.message : String(error);
+    }
+    this.sealFile = this.sealBytes === null ? null : readSealFile(this.sealBytes);
+    if (this.sealFile === null) this.nativeSeals();
+    else this.seals = this.sealFile.seals;
   }
 
   close(): void {
     this.listener = null;
+    clearTimeout(this.timer);
     this.reader?.end();
     this.verifier?.end();
   }
 
-  /** The log, or its seals, changed on the disk. */
-  async grow(files: LogFiles): Promise<void> {
+  /** Does the disk have something else than what was read? */
+  differs(change: Change): boolean {
+    this.beside ??= change.beside;
+    return change.bytes !== this.size || this.isRewritten(change) || change.seals !== (this.sealBytes?.length ?? 0) || change.beside !== this.beside;
+  }
+
+  /** Other bytes than those that were read, in their place. */
+  private isRewritten(change: Change): boolean {
+    return this.etag !== null && this.etag !== `"${change.stamp}"`;
+  }
+
+  /** The log, or what is beside it, changed on the disk. A log that did not grow is read anew. */
+  async grow(files: LogFiles, change: Change): Promise<void> {
     this.files = files;
-    if ("url" in files.source) await this.reader?.more(files.source.url, (batch) => this.take(batch));
-    this.useSeals(await files.seals);
+    if ("url" in files.source) {
+      const bodies = await files.bodies.catch(() => null);
+      const take = (batch: Batch): void => this.take(batch);
+      const isAnew = change.bytes < this.size || (change.bytes === this.size && this.isRewritten(change));
+      if (isAnew) this.stopVerifying();
+      const read = await (isAnew ? this.reader!.open(files.source, bodies, take) : this.reader!.more(files.source.url, bodies, take));
+      this.size = read.size;
+      this.etag = read.etag ?? this.etag;
+    }
+    this.beside = change.beside;
+    await this.readBeside();
     this.listener?.items();
-    await this.verify();
+    // A last line that was read in part, results and seals change rows that are there.
+    this.listener?.verdict();
+    this.verifySoon();
+  }
+
+  /** A long log that grows all the time must not keep the machine busy. */
+  private verifySoon(): void {
+    this.isStale = this.isVerifying;
+    if (this.isVerifying || this.timer !== 0) return;
+    this.timer = window.setTimeout(() => void this.verify(), Math.max(MIN_PAUSE, PAUSES * this.took));
+  }
+
+  /** The bytes that are being judged are no longer those of the log. */
+  private stopVerifying(): void {
+    this.run++;
+    this.verifier?.end();
+    this.isVerifying = false;
   }
 
   async trust(trusted: Trusted): Promise<void> {
@@ -103,8 +167,8 @@ export class OpenLog {
     return this.reader!.text();
   }
 
-  bytes(): Promise<Uint8Array> {
-    return this.reader!.slice(0, this.size);
+  slice(at: number, end: number): Promise<Uint8Array> {
+    return this.reader!.slice(at, end);
   }
 
   /** A proof of the turn of an item, checked here before it is given out. */
@@ -121,6 +185,10 @@ export class OpenLog {
 
   async verify(): Promise<void> {
     const run = ++this.run;
+    const begun = performance.now();
+    clearTimeout(this.timer);
+    this.timer = 0;
+    this.isStale = false;
     this.isVerifying = true;
     this.listener?.verdict();
     this.verifier?.end();
@@ -131,8 +199,10 @@ export class OpenLog {
     this.verifier = client;
     const channel = new MessageChannel();
     try {
+      if (this.besideError !== null) throw new Error(`what belongs to the log cannot be read: ${this.besideError}`);
       await client.module(await this.assets.module());
-      void this.reader!.feed(channel.port1);
+      // It ends with the page.
+      this.reader!.feed(channel.port1).catch(() => undefined);
       const answers = await client.verify(this.asked(), channel.port2, this.size, (progress) => this.listener?.progress(progress));
       if (run !== this.run) return;
       this.answers = answers;
@@ -143,8 +213,10 @@ export class OpenLog {
       client.end();
     }
     this.isVerifying = false;
+    this.took = performance.now() - begun;
     this.readPlaces();
     this.listener?.verdict();
+    if (this.isStale) this.verifySoon();
   }
 
   /** The report that the page shows in detail: that of the first engine that has one. */
@@ -153,8 +225,8 @@ export class OpenLog {
   }
 
   private asked(): Asked {
-    const { bodies, bodiesUnread } = this.files;
-    return { name: this.fileName(), seals: this.sealBytes, bodies, bodiesUnread, trust: this.trusted, head: null };
+    const { bodiesUnread, head } = this.files;
+    return { name: this.fileName(), seals: this.sealBytes, bodies: this.bodies, bodiesUnread, trust: this.trusted, head };
   }
 
   /** The rules of formats look at the ending of a name. */
@@ -174,12 +246,6 @@ export class OpenLog {
     this.size = Math.max(this.size, batch.bytes);
     if (this.sealFile === null && batch.items.some((item) => item.kind === "seal")) this.nativeSeals();
     this.listener?.items();
-  }
-
-  private useSeals(bytes: Uint8Array | null): void {
-    this.sealBytes = bytes;
-    this.sealFile = bytes === null ? null : readSealFile(bytes);
-    this.seals = this.sealFile?.seals ?? [];
   }
 
   private nativeSeals(): void {
@@ -243,5 +309,16 @@ export async function verifyBytes(assets: Assets, asked: Asked, bytes: Uint8Arra
   } finally {
     client.end();
     channel.port1.close();
+  }
+}
+
+/** The plain text of logs, by the core; null where it is not built in. */
+export async function plainTextOf(assets: Assets, logs: readonly { readonly log: string; readonly bytes: Uint8Array }[]): Promise<string | null> {
+  const client = await Client.begin(assets);
+  try {
+    await client.module(await assets.module());
+    return await client.plain(logs);
+  } finally {
+    client.end();
   }
 }

@@ -1,10 +1,11 @@
 // The worker: one reads a log and answers about it, another verifies the same bytes, which it takes from the first.
 
-import type { Answer, Asked, Engine, ProofPlace, Report } from "./core.js";
+import { type Answer, type Asked, type Engine, type ProofPlace, type Report, withHead } from "./core.js";
 import { TYPESCRIPT } from "./engine-ts.js";
-import { WASM_PROVER, WEBASSEMBLY, useModule } from "./engine-wasm.js";
+import { WASM_PROVER, WEBASSEMBLY, plainTexts, useModule } from "./engine-wasm.js";
 import { OBSERVED_PROVER } from "./prove.js";
 import { recognise } from "./recognise.js";
+import { readBodies } from "./read/bodies.js";
 import { isProof, proofLines } from "./read/proof-lines.js";
 import { plainText } from "./read/plain-text.js";
 import { SessionReader } from "./read/session.js";
@@ -12,13 +13,14 @@ import { SessionReader } from "./read/session.js";
 export type Source = { readonly url: string } | { readonly bytes: Uint8Array };
 
 export type Request =
-  | { readonly op: "module"; readonly bytes: Uint8Array | null }
-  | { readonly op: "open"; readonly source: Source }
-  | { readonly op: "more"; readonly url: string }
+  | { readonly op: "module"; readonly module: WebAssembly.Module | null }
+  | { readonly op: "open"; readonly source: Source; readonly bodies: Uint8Array | null }
+  | { readonly op: "more"; readonly url: string; readonly bodies: Uint8Array | null }
   | { readonly op: "full"; readonly i: number }
   | { readonly op: "search"; readonly query: string }
   | { readonly op: "slice"; readonly at: number; readonly end: number }
   | { readonly op: "text" }
+  | { readonly op: "plain"; readonly logs: readonly { readonly log: string; readonly bytes: Uint8Array }[] }
   | { readonly op: "feed"; readonly port: MessagePort }
   | { readonly op: "prove"; readonly asked: Asked; readonly place: ProofPlace }
   | { readonly op: "verify"; readonly asked: Asked; readonly port: MessagePort; readonly size: number };
@@ -27,6 +29,8 @@ const READ_BYTES = 1 << 20;
 /** The first batch comes soon, so that something is seen; later ones are larger. */
 const FIRST_BATCH_BYTES = 64 * 1024;
 const BATCH_BYTES = 4 << 20;
+/** Of a log of so many bytes all is read again when it grew. */
+const MAX_WHOLE_BYTES = 16 << 20;
 /** An engine may need a closer look at a record with a fault. */
 const MAX_PASSES = 5;
 
@@ -50,12 +54,12 @@ scope.onmessage = (event: MessageEvent): void => {
 async function answer(id: number, request: Request): Promise<unknown> {
   switch (request.op) {
     case "module":
-      moduleReady = useModule(request.bytes);
+      moduleReady = useModule(request.module);
       return moduleReady;
     case "open":
-      return open(id, request.source).catch(stop);
+      return open(id, request.source, request.bodies).catch(stop);
     case "more":
-      return more(id, request.url).catch(stop);
+      return more(id, request.url, request.bodies).catch(stop);
     case "full":
       return reader?.full(request.i) ?? null;
     case "search": {
@@ -67,6 +71,9 @@ async function answer(id: number, request: Request): Promise<unknown> {
       return reader?.slice(request.at, request.end) ?? new Uint8Array();
     case "text":
       return reader === null ? "" : plainText(reader);
+    case "plain":
+      await moduleReady;
+      return plainTexts(request.logs);
     case "feed":
       return feed(request.port);
     case "prove":
@@ -79,14 +86,15 @@ async function answer(id: number, request: Request): Promise<unknown> {
 
 // -------------------------------------------------------------------------------------------- reading
 
-async function open(id: number, source: Source): Promise<{ size: number; etag: string | null }> {
+async function open(id: number, source: Source, beside: Uint8Array | null): Promise<{ size: number; etag: string | null }> {
   ended = false;
   proof = null;
+  const bodies = beside === null ? null : readBodies(beside);
   if ("bytes" in source) {
     // Of a proof its lines are shown, and all of it is judged.
     if (isProof(source.bytes)) proof = source.bytes;
     const bytes = proof === null ? source.bytes : new TextEncoder().encode(`${proofLines(source.bytes).join("\n")}\n`);
-    reader = new SessionReader(bytes.length);
+    reader = new SessionReader(bytes.length, bodies);
     for (let at = 0; at < bytes.length; at += READ_BYTES) {
       reader.push(bytes.subarray(at, at + READ_BYTES));
       if (at % BATCH_BYTES === 0) send(id);
@@ -95,21 +103,38 @@ async function open(id: number, source: Source): Promise<{ size: number; etag: s
   }
   const response = await fetch(source.url);
   if (!response.ok || response.body === null) throw new Error(`the log cannot be read: ${response.status} ${response.statusText}`);
-  reader = new SessionReader(Number(response.headers.get("content-length")) || undefined);
+  reader = new SessionReader(Number(response.headers.get("content-length")) || undefined, bodies);
   await take(id, response.body);
   return ending(id, response.headers.get("etag"));
 }
 
 /** Takes what was added to a log that grows. */
-async function more(id: number, url: string): Promise<{ size: number; etag: string | null }> {
+async function more(id: number, url: string, beside: Uint8Array | null): Promise<{ size: number; etag: string | null }> {
   if (reader === null) throw new Error("no log is open");
+  if (reader.size <= MAX_WHOLE_BYTES) return moreOrOther(id, url, beside, reader);
   const response = await fetch(url, { headers: { range: `bytes=${reader.size}-` } });
   if (response.status === 416) return { size: reader.size, etag: null };
-  if (response.status !== 206 || response.body === null) return open(id, { url });
+  if (response.status !== 206 || response.body === null) return open(id, { url }, beside);
   ended = false;
+  if (beside !== null) reader.bodies = readBodies(beside);
   reader.resume();
   await take(id, response.body);
   return ending(id, response.headers.get("etag"));
+}
+
+/** The same where all of it is soon read: what was read before may have been changed, too. */
+async function moreOrOther(id: number, url: string, beside: Uint8Array | null, held: SessionReader): Promise<{ size: number; etag: string | null }> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the log cannot be read: ${response.status} ${response.statusText}`);
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const etag = response.headers.get("etag");
+  const known = held.slice(0, held.size);
+  if (bytes.length < known.length || known.some((byte, at) => byte !== bytes[at])) return { ...(await open(id, { bytes }, beside)), etag };
+  ended = false;
+  if (beside !== null) held.bodies = readBodies(beside);
+  held.resume();
+  held.push(bytes.subarray(known.length));
+  return ending(id, etag);
 }
 
 async function take(id: number, body: ReadableStream<Uint8Array>): Promise<void> {
@@ -198,7 +223,7 @@ async function verify(id: number, asked: Asked, port: MessagePort, size: number)
     pending = pending.filter((run) => run.again);
   }
   port.close();
-  return runs.map((run) => run.answer());
+  return runs.map((run) => run.answer(asked));
 }
 
 /** One engine and its answer; an error of one does not stop the other. */
@@ -232,9 +257,9 @@ class EngineRun {
     });
   }
 
-  answer(): Answer {
+  answer(asked: Asked): Answer {
     const error = this.error ?? (this.report === null ? "the record needs another look, which did not end" : null);
-    return { engine: this.engine.name, report: this.report, error, milliseconds: this.time };
+    return { engine: this.engine.name, report: this.report === null ? null : withHead(this.report, asked), error, milliseconds: this.time };
   }
 
   private async timed(work: () => Promise<void>): Promise<void> {

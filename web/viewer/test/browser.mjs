@@ -12,11 +12,24 @@ export function pathOf(browser) {
   return PATHS[browser].find((path) => path !== undefined && existsSync(path)) ?? null;
 }
 
-export async function launch(browser = "chrome", args = []) {
+/** A machine with other work is slow; only what never comes ends a test. */
+const MAX_WAIT = 300_000;
+
+/** `proxy`: the port of this machine where all that goes to other machines ends. */
+export async function launch(browser = "chrome", args = [], proxy = null) {
   const executablePath = pathOf(browser);
   if (executablePath === null) throw new Error(`${browser} is not installed`);
-  const own = browser === "chrome" ? ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--force-color-profile=srgb"] : [];
-  return puppeteer.launch({ browser, executablePath, headless: true, args: [...own, ...args], ...(browser === "firefox" ? { extraPrefsFirefox: { "browser.shell.checkDefaultBrowser": false } } : {}) });
+  const own = browser === "chrome" ? ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--force-color-profile=srgb", ...(proxy === null ? [] : [`--proxy-server=127.0.0.1:${proxy}`])] : [];
+  const proxied = proxy === null ? {} : { "network.proxy.type": 1, "network.proxy.http": "127.0.0.1", "network.proxy.http_port": proxy, "network.proxy.ssl": "127.0.0.1", "network.proxy.ssl_port": proxy };
+  const prefs = browser === "firefox" ? { extraPrefsFirefox: { "browser.shell.checkDefaultBrowser": false, ...proxied } } : {};
+  const launched = await puppeteer.launch({ browser, executablePath, headless: true, args: [...own, ...args], protocolTimeout: MAX_WAIT, ...prefs });
+  const newPage = launched.newPage.bind(launched);
+  launched.newPage = async () => {
+    const page = await newPage();
+    page.setDefaultTimeout(MAX_WAIT);
+    return page;
+  };
+  return launched;
 }
 
 /** Collects what a page reports and asks for. */
@@ -34,10 +47,10 @@ export function listen(page) {
 }
 
 /** Waits for the verdict of the page's own verifiers. */
-export async function verdict(page, timeout = 12_000) {
+export async function verdict(page) {
   await page.waitForFunction(() => {
     const box = document.querySelector(".verdict");
     return box !== null && box.dataset.light !== "none" && box.querySelector("progress") === null && box.querySelector(".spinner") === null;
-  }, { timeout });
+  });
   return page.evaluate(() => ({ light: document.querySelector(".verdict").dataset.light, sentence: document.querySelector(".verdict-sentence").textContent }));
 }

@@ -47,7 +47,7 @@ for (const name of ["chrome", "firefox"]) {
       const seen = listen(page);
       await page.goto(site.address);
       await (await page.waitForSelector("#files")).uploadFile(...files);
-      await page.waitForFunction(() => document.querySelector(".card") !== null && document.querySelector('.card[data-verdict]') !== null, { timeout: 15_000 });
+      await page.waitForFunction(() => document.querySelector(".card") !== null && document.querySelector('.card[data-verdict]') !== null);
       return { page, seen, card: await page.$eval(".card", (one) => ({ ...one.dataset, text: one.textContent })) };
     };
 
@@ -58,7 +58,7 @@ for (const name of ["chrome", "firefox"]) {
       await page.waitForSelector("#identity");
       await page.$eval("#identity", (area, words) => { area.value = words; }, readFileSync(scene.identity, "utf8"));
       await page.evaluate(() => document.querySelector(".key-panel .primary").click());
-      await page.waitForFunction(() => /^Unchanged since/.test(document.querySelector(".verdict-sentence").textContent), { timeout: 10_000 });
+      await page.waitForFunction(() => /^Unchanged since/.test(document.querySelector(".verdict-sentence").textContent));
       await page.evaluate(() => document.querySelector("[data-checked]").click());
       assert.match(await page.$eval(".received", (one) => one.textContent), /own word is no proof/);
       await page.evaluate(() => document.querySelector(".family a").click());
@@ -83,11 +83,11 @@ for (const name of ["chrome", "firefox"]) {
       await page.waitForSelector("#passphrase");
       await page.type("#passphrase", "wrong");
       await page.keyboard.press("Enter");
-      await page.waitForFunction(() => /does not open it/.test(document.querySelector(".note").textContent), { timeout: 15_000 });
+      await page.waitForFunction(() => /does not open it/.test(document.querySelector(".note").textContent));
       await page.$eval("#passphrase", (one) => { one.value = ""; });
       await page.type("#passphrase", "correct horse");
       await page.keyboard.press("Enter");
-      await page.waitForSelector(".item", { timeout: 15_000 });
+      await page.waitForSelector(".item");
       await verdict(page);
       await page.close();
     });
@@ -99,7 +99,7 @@ for (const name of ["chrome", "firefox"]) {
       await page.waitForSelector(".gate #files");
       const paths = files.map((file) => write(file.name, file.bytes));
       await (await page.$("#files")).uploadFile(...paths);
-      await page.waitForSelector(".item", { timeout: 10_000 });
+      await page.waitForSelector(".item");
       await page.close();
     });
 
@@ -120,6 +120,21 @@ for (const name of ["chrome", "firefox"]) {
       assert.match(card.text, /without scripts is that of its record/);
       assert.deepEqual(seen.outside, []);
       await page.close();
+    });
+
+    test("bodies that were left out on purpose are no change of the record", async () => {
+      const { path } = scene.sessions.find((one) => one.row.id === "thread:parts").logs[0];
+      const { html } = await fillFiles({ name: "parts", logs: [{ log: "thread:parts", path }], withoutBodies: true });
+      assert.ok(!html.includes("ticket 4711"));
+      const { page, card } = await drop(write("parts.html", html), scene.identity);
+      assert.equal(card.verdict, "partial");
+      assert.match(card.text, /Unchanged as far as it is here: texts that were sealed with it were left out/);
+      await page.close();
+      const whole = await fillFiles({ name: "parts", logs: [{ log: "thread:parts", path }] });
+      const one = await open(write("parts.html", whole.html));
+      await one.page.waitForFunction(() => /The address is in ticket 4711/.test(document.querySelector(".conversation")?.textContent ?? ""));
+      assert.match((await verdict(one.page)).sentence, /is not one you trust/);
+      await one.page.close();
     });
 
     test("a forged export is green by its own word, and is noticed by the verification page", async () => {
@@ -168,10 +183,10 @@ for (const name of ["chrome", "firefox"]) {
       const expected = { Restore: "verified", "3 failed → 0 failed": "tampered", "Leave out a line": "tampered", "Swap two lines": "tampered", "Cut the end": "open" };
       for (const [label, word] of Object.entries(expected)) {
         await page.evaluate((words) => [...document.querySelectorAll(".attack-buttons button")].find((one) => one.textContent === words).click(), label);
-        await page.waitForFunction((one) => document.querySelector(".attack-result").dataset.verdict === one, { timeout: 8000 }, word);
+        await page.waitForFunction((one) => document.querySelector(".attack-result").dataset.verdict === one, {}, word);
       }
       await page.$eval("#attack", (area) => { area.value = area.value.replace("3 failed", "2 failed"); area.dispatchEvent(new Event("input")); });
-      await page.waitForFunction(() => document.querySelector(".attack-result").dataset.verdict === "tampered", { timeout: 8000 });
+      await page.waitForFunction(() => document.querySelector(".attack-result").dataset.verdict === "tampered");
       await page.close();
     });
   });
@@ -185,7 +200,7 @@ describe("the build", () => {
       const built = ["a", "b"].map((name) => {
         const out = join(folder, name);
         execFileSync("node", [join(here, "build.mjs")], { stdio: "ignore", env: { ...process.env, OUT: out } });
-        return ["app.js", "worker.js", "style.css", "export.html", "FRAME"].map((file) => readFileSync(join(out, "assets", file), "utf8"));
+        return ["app.js.gz", "worker.js.gz", "style.css.gz", "export.html", "FRAME"].map((file) => readFileSync(join(out, "assets", file), "base64"));
       });
       assert.ok(built[0].every((text, at) => text === built[1][at]));
     } finally {

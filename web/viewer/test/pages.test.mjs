@@ -1,7 +1,7 @@
 // The served page in a real browser: every page, every state of a session, search, keys, live tail, proofs.
 
 import assert from "node:assert/strict";
-import { appendFileSync, readFileSync, readdirSync } from "node:fs";
+import { appendFileSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { launch, listen, pathOf, verdict } from "./browser.mjs";
@@ -45,6 +45,32 @@ for (const name of ["chrome", "firefox"]) {
       await page.close();
     });
 
+    test("what is not known is a dash in the list, never a 0", async () => {
+      const { page } = await open("");
+      const row = await page.waitForSelector('[data-id="claude-code:unsealed"]');
+      assert.deepEqual(await row.$$eval(".figure", (all) => all.map((one) => one.firstChild.data)), ["–", "–", "–"]);
+      assert.equal(await row.$eval(".cost", (one) => one.textContent), "–");
+      await page.close();
+    });
+
+    test("a new session comes into the list, and a changed one moves to its place", async () => {
+      const before = server.follows(null);
+      const { page, seen } = await open("");
+      await page.waitForFunction((count) => document.querySelectorAll(".session-row").length === count, {}, scene.sessions.length);
+      await server.followed(null, before);
+      const first = scene.sessions[0];
+      const log = { log: `claude-code:new-${name}`, bytes: Buffer.from("{}\n") };
+      server.add({ row: { ...first.row, id: log.log, title: "It began just now", updated: new Date().toISOString() }, logs: [log] });
+      await page.waitForFunction(() => document.querySelector(".session-row .session-title")?.textContent === "It began just now");
+      const old = scene.sessions.at(-1);
+      old.row = { ...old.row, title: "It was old", updated: new Date(Date.now() + 1000).toISOString() };
+      server.changed(old.logs[0].log);
+      await page.waitForFunction(() => document.querySelector(".session-row .session-title")?.textContent === "It was old");
+      assert.deepEqual(seen, { errors: [], outside: [] });
+      scene.sessions.splice(scene.sessions.findIndex((one) => one.row.id === log.log), 1);
+      await page.close();
+    });
+
     test("words inside sessions are found by the server and linked to the turn", async () => {
       const { page } = await open("");
       await page.waitForSelector(".session-row");
@@ -59,8 +85,11 @@ for (const name of ["chrome", "firefox"]) {
       ["claude-code:changed", "red", /^Changed at line 5/],
       ["claude-code:growing", "amber", /not sealed yet/],
       ["claude-code:unsealed", "amber", /Nothing protects/],
-      ["claude-code:redacted", "amber", /^Unchanged since/],
+      ["claude-code:rolled", "red", /^Cut: this copy ends before/],
+      ["claude-code:redacted", "green", /^Verified: nothing was changed since this machine's own key sealed it, but for 1 place that is marked as redacted/],
       ["thread:demo", "green", /^Verified/],
+      ["claude-code:bare", "red", /^Its seals are gone/],
+      ["thread:parts", "green", /^Verified/],
       ["codex:codex-0.169.0.jsonl", "amber", /^Unchanged since/],
       ["gemini:gemini-0.61.0.jsonl", "amber", /^Unchanged since/],
       ["pi:pi-0.73.1.jsonl", "amber", /^Unchanged since/],
@@ -85,6 +114,13 @@ for (const name of ["chrome", "firefox"]) {
       assert.match(await page.$eval('.item[data-standing="changed"] .mark-changed', (one) => one.textContent), /changed after it was sealed/);
       assert.ok(await page.$('.item[data-standing="doubted"]'));
       assert.ok(await page.$('.item[data-standing="sealed"]'));
+      await page.close();
+    });
+
+    test("texts that are in a file beside the record are shown in their places", async () => {
+      const { page } = await open(session("thread:parts"));
+      await page.waitForFunction(() => /The address is in ticket 4711/.test(document.querySelector(".conversation")?.textContent ?? ""));
+      assert.match(await page.$eval(".item-user", (one) => one.textContent), /Where does the customer live/);
       await page.close();
     });
 
@@ -139,7 +175,7 @@ for (const name of ["chrome", "firefox"]) {
       const again = await open(address);
       await verdict(again.page);
       const turn = /turn\/(\d+)/.exec(address)[1];
-      await again.page.waitForFunction((number) => document.activeElement?.querySelector(".turn-number")?.textContent === `#${number}`, {}, turn);
+      await again.page.waitForFunction((number) => document.activeElement?.querySelector(".turn-number")?.textContent === `turn ${number}`, {}, turn);
       await again.page.close();
     });
 
@@ -166,15 +202,64 @@ for (const name of ["chrome", "firefox"]) {
 
     test("a running session grows in the page, and is verified again", async () => {
       const { path } = scene.sessions.find((one) => one.row.id === "claude-code:unsealed").logs[0];
-      const watched = watchLog(server, "claude-code:unsealed", "claude-code:unsealed", path);
+      const watched = watchLog(server, "claude-code:unsealed", path);
       const { page } = await open(session("claude-code:unsealed"));
       await verdict(page);
       await page.keyboard.press("G");
       const line = JSON.stringify({ type: "assistant", sessionId: "x", timestamp: "2026-11-20T10:00:00Z", message: { id: "m", role: "assistant", content: [{ type: "text", text: "A live line came." }] } });
       appendFileSync(path, `${line.slice(0, 40)}`);
       appendFileSync(path, `${line.slice(40)}\n`);
-      await page.waitForFunction(() => /A live line came/.test(document.querySelector(".conversation").textContent), { timeout: 10_000 });
+      await page.waitForFunction(() => /A live line came/.test(document.querySelector(".conversation").textContent));
       watched.close();
+      await page.close();
+    });
+
+    test("a session that is sealed while it is open turns from growing to sealed", async () => {
+      const { path } = scene.sessions.find((one) => one.row.id === "claude-code:growing").logs[0];
+      const [log, seal] = [path, `${path}.seal`].map((file) => readFileSync(file));
+      const follows = server.follows("claude-code:growing");
+      const { page } = await open(session("claude-code:growing"));
+      assert.match((await verdict(page)).sentence, /not sealed yet/);
+      await server.followed("claude-code:growing", follows);
+      appendFileSync(path, log.subarray(0, log.indexOf(10) + 1));
+      server.changed("claude-code:growing");
+      scene.run("seal", "-q", path);
+      server.changed("claude-code:growing");
+      await page.waitForFunction(() => /^Verified/.test(document.querySelector(".verdict-sentence").textContent));
+      writeFileSync(path, log);
+      writeFileSync(`${path}.seal`, seal);
+      await page.close();
+    });
+
+    test("a log that did not change is read once; one that became shorter is read anew; one that is gone is reported", async () => {
+      const { path } = scene.sessions.find((one) => one.row.id === "claude-code:unsealed").logs[0];
+      const whole = readFileSync(path);
+      const reads = () => server.requests.filter((one) => /unsealed\/bytes$/.test(decodeURIComponent(one))).length;
+      const before = reads();
+      const follows = server.follows("claude-code:unsealed");
+      const { page } = await open(session("claude-code:unsealed"));
+      await verdict(page);
+      await page.waitForFunction(() => document.querySelectorAll(".item").length > 3);
+      await server.followed("claude-code:unsealed", follows);
+      server.changed("claude-code:unsealed");
+      await new Promise((resolve) => setTimeout(resolve, 800));
+      assert.equal(reads() - before, 1);
+      writeFileSync(path, whole.subarray(0, whole.indexOf(10) + 1));
+      server.changed("claude-code:unsealed");
+      await page.waitForFunction(() => document.querySelectorAll(".item").length === 1);
+      writeFileSync(path, whole);
+      server.changed("claude-code:unsealed", true);
+      await page.waitForSelector(".disk-note:not([hidden])");
+      server.changed("claude-code:unsealed");
+      await page.waitForFunction(() => document.querySelectorAll(".item").length > 3 && document.querySelector(".disk-note").hidden);
+      await page.close();
+    });
+
+    test("the compare page has the verdict on each of the two", async () => {
+      const { page } = await open(`#/compare?a=${encodeURIComponent("claude-code:changed")}&b=${encodeURIComponent(scene.day.id)}`);
+      await page.waitForSelector('.side-head[data-light="red"]');
+      await page.waitForSelector('.side-head[data-light="green"]');
+      assert.match(await page.$eval('.side-head[data-light="red"]', (one) => one.textContent), /Changed at line 5/);
       await page.close();
     });
 
@@ -212,7 +297,7 @@ for (const name of ["chrome", "firefox"]) {
 }
 
 describe("proofs made in the page", () => {
-  test("a proof of a turn is saved, and the command confirms it", { timeout: 60_000 }, async () => {
+  test("a proof of a turn is saved, and the command confirms it", async () => {
     const scene = makeScene();
     const server = await serve(scene);
     const browser = await launch("chrome");

@@ -41,6 +41,8 @@ export function makeScene() {
     return path;
   };
   const seal = (path, ...args) => run("seal", "-q", ...args, path);
+  /** The newest head that this home knows of a log. */
+  const headOf = (path, ...args) => JSON.parse(run("verify", "--json", path, ...args)).results[0].head;
 
   // A day's work, sealed in steps as it grew, with its subagent.
   const day = workday();
@@ -53,29 +55,48 @@ export function makeScene() {
   const sub = write(`agent-${day.agent}.jsonl`, day.sub.text);
   seal(sub);
   const id = `claude-code:${day.log.id}`;
-  add(id, [{ log: id, path }, { log: `${id}/agent-${day.agent}`, path: sub, parent: id }], { row: { title: "The checkout test fails since we moved to the new payment client" }, links: [{ kind: "lineage", id: "run-1" }] });
+  add(id, [{ log: id, path, head: headOf(path) }, { log: `${id}/agent-${day.agent}`, path: sub, parent: id, head: headOf(sub) }], { row: { title: "The checkout test fails since we moved to the new payment client" }, links: [{ kind: "lineage", id: "run-1" }] });
 
   // The same, with one word changed after it was sealed.
   const changed = write("changed.jsonl", workday().log.text);
   seal(changed);
+  const changedHead = headOf(changed);
   writeFileSync(changed, readFileSync(changed, "utf8").replace("42 passed; 2 failed", "44 passed; 0 failed"));
-  add("claude-code:changed", [{ log: "claude-code:changed", path: changed }], { row: { title: "Fix the failing checkout test", state: "changed", state_text: "changed at line 5", light: "red" } });
+  add("claude-code:changed", [{ log: "claude-code:changed", path: changed, head: changedHead }], { row: { title: "Fix the failing checkout test", state: "changed", state_text: "changed at line 5", light: "red" } });
 
   // A tail after the last seal.
   const growing = write("growing.jsonl", workday().log.text);
   seal(growing);
+  const growingHead = headOf(growing);
   appendFileSync(growing, `${workday().log.lines.slice(0, 3).join("\n")}\n`);
-  add("claude-code:growing", [{ log: "claude-code:growing", path: growing }], { row: { title: "Add a retry to the payment client", state: "growing", state_text: "sealed, still growing", light: "amber" } });
+  add("claude-code:growing", [{ log: "claude-code:growing", path: growing, head: growingHead }], { row: { title: "Add a retry to the payment client", state: "growing", state_text: "sealed, still growing", light: "amber" } });
 
-  // No seal at all.
+  // Put back to an earlier state, with the seals of that state: only a head that is known elsewhere shows it.
+  const rolled = write("rolled.jsonl", `${workday().log.lines.slice(0, 20).join("\n")}\n`);
+  seal(rolled);
+  const before = [rolled, `${rolled}.seal`].map((file) => [file, readFileSync(file)]);
+  appendFileSync(rolled, `${workday().log.lines.slice(0, 3).join("\n")}\n`);
+  seal(rolled);
+  const rolledHead = headOf(rolled);
+  for (const [file, bytes] of before) writeFileSync(file, bytes);
+  add("claude-code:rolled", [{ log: "claude-code:rolled", path: rolled, head: rolledHead }], { row: { title: "Remove the old gateway", state: "rolled_back", state_text: "rolled back: a newer seal is known", light: "red" } });
+
+  // Its seals were taken away.
+  const bare = write("bare.jsonl", workday().log.text);
+  seal(bare);
+  const bareHead = headOf(bare);
+  rmSync(`${bare}.seal`);
+  add("claude-code:bare", [{ log: "claude-code:bare", path: bare, head: bareHead }], { row: { title: "Raise the limits of the gateway", state: "changed", state_text: "its seals are gone", light: "red" } });
+
+  // No seal at all, and nothing known beside its words.
   const unsealed = write("unsealed.jsonl", workday().log.text);
-  add("claude-code:unsealed", [{ log: "claude-code:unsealed", path: unsealed }], { row: { title: "Try a new logger", state: "unsealed", state_text: "not sealed", light: "amber" } });
+  add("claude-code:unsealed", [{ log: "claude-code:unsealed", path: unsealed }], { row: { title: "Try a new logger", state: "unsealed", state_text: "not sealed", light: "amber", turns: null, tools: null, tokens: null, model: null, project: null } });
 
   // A line that was redacted for good.
   const redacted = write("redacted.jsonl", workday().log.text);
   seal(redacted);
   run("redact", redacted, "--line", "3", "--why", "a customer's name", "--output", join(folder, "redacted"));
-  add("claude-code:redacted", [{ log: "claude-code:redacted", path: join(folder, "redacted", "redacted.jsonl") }], { row: { title: "Look into order 4711", light: "green" } });
+  add("claude-code:redacted", [{ log: "claude-code:redacted", path: join(folder, "redacted", "redacted.jsonl"), head: headOf(join(folder, "redacted", "redacted.jsonl")) }], { row: { title: "Look into order 4711", light: "green" } });
 
   // A native record, ended and verified.
   run("demo");
@@ -85,6 +106,15 @@ export function makeScene() {
   trust.keys.push({ name: "demo host", usage: ["native"], public: demoKey });
   trust.store += `\n[[key]]\nname = "demo host"\nkey = "${demoKey}"\nusage = ["native"]\n`;
   add("thread:demo", [{ log: "thread:demo", path: demo }], { row: { title: "Run the tests, then deploy.", kind: "thread", model: null, project: null, tokens: 0, tools: 1, turns: 4 } });
+
+  // A native record whose texts are in a file of bodies beside it.
+  const parts = join(folder, "parts.jsonl");
+  const events = [["cognition_in", "Where does the customer live?"], ["cognition_out", "The address is in ticket 4711."]];
+  const spoken = events.map(([type, text]) => JSON.stringify({ type, payload: { text } })).join("\n");
+  execFileSync(THREADSEAL, ["record", parts, "--thread", "demo/parts", "--bodies", "detached", "--on-eof", "complete"], { cwd: folder, env: { ...process.env, HOME: folder, THREADSEAL_HOME: home }, input: `${spoken}\n`, stdio: ["pipe", "ignore", "ignore"] });
+  // A server may give a head by its number and digest alone.
+  const [, seq, , digest] = headOf(parts).split(":");
+  add("thread:parts", [{ log: "thread:parts", path: parts, head: `${seq}:${digest}` }], { row: { title: "Look up an address", kind: "thread", model: null, project: null, tokens: null, tools: 0, turns: 1 } });
 
   // Real logs of other agents.
   const fixtures = join(new URL(".", import.meta.url).pathname, "fixtures");

@@ -10,25 +10,36 @@ const here = dirname(fileURLToPath(import.meta.url));
 export const DIST = join(here, "../dist");
 
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".json": "application/json" };
-export const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src blob: data:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** As the command sends it. */
+export const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; worker-src 'self'; font-src 'self'; manifest-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /**
- * `sessions`: [{ row, logs: [{ log, path | bytes, seals?, parent? }], links? }]; `trust`: the keys; `report(log)`: the
- * command's report. `verify`: serves the verification page instead.
+ * `sessions`: [{ row, logs: [{ log, path | bytes, seals?, bodies?, head?, parent? }], links?, secrets? }], the newest first;
+ * `trust`: the keys; `report(log)`: the command's report. `verify`: serves the verification page instead.
  */
 export async function serve({ sessions = [], trust = { keys: [], store: null }, report = () => null, drawings = {}, verify = false, delay = 0 } = {}) {
   const token = randomBytes(12).toString("hex");
   const base = `/${token}/`;
-  const live = new Set();
+  /** Streams, each with the logs that it follows; null: all. */
+  const live = new Map();
+  const begun = [];
   const requests = [];
   const logs = new Map(sessions.flatMap((session) => session.logs.map((log) => [log.log, log])));
   const read = (log) => log.bytes ?? readFileSync(log.path);
-  const seals = (log) => log.seals ?? (log.path !== undefined && existsSync(`${log.path}.seal`) ? readFileSync(`${log.path}.seal`) : null);
+  const fileOf = (path) => (existsSync(path) ? readFileSync(path) : null);
+  const besideOf = { seals: (log) => log.seals ?? (log.path === undefined ? null : fileOf(`${log.path}.seal`)), bodies: (log) => log.bodies ?? (log.path === undefined ? null : fileOf(log.path.replace(/(\.jsonl)?$/, ".bodies"))) };
+  const sizes = (log) => ({ bytes: log.bytes?.length ?? statSync(log.path).size, seals: besideOf.seals(log)?.length ?? 0, bodies: besideOf.bodies(log)?.length ?? 0 });
+  const change = (session, log) => {
+    const { bytes, seals } = sizes(log);
+    const stamp = log.bytes === undefined ? tagOfFile(log.path) : tagOfBytes(log.bytes);
+    const beside = [besideOf.seals(log), besideOf.bodies(log)].map((one) => (one === null ? "-" : tagOfBytes(one))).join(" ");
+    return `event: changed\ndata: ${JSON.stringify({ id: session.row.id, log: log.log, bytes, seals, stamp, beside })}\n\n`;
+  };
 
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://127.0.0.1");
     requests.push(url.pathname);
-    const headers = { "content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store" };
+    const headers = { "content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "cache-control": "no-store", "x-frame-options": "DENY", "cross-origin-opener-policy": "same-origin", "cross-origin-resource-policy": "same-origin" };
     const send = (status, type, body, more = {}) => {
       response.writeHead(status, { ...headers, "content-type": type, "content-length": Buffer.byteLength(body), ...more });
       response.end(body);
@@ -40,28 +51,28 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
     if (!path.startsWith("api/")) {
       const name = path === "" ? "index.html" : path;
       const file = join(DIST, verify ? "verify" : "assets", name);
-      if (name.includes("..") || !existsSync(file)) return send(404, "text/plain", "no such page");
-      let body = readFileSync(file);
+      const isPacked = existsSync(`${file}.gz`);
+      if (name.includes("..") || !(isPacked || existsSync(file))) return send(404, "text/plain", "no such page");
+      let body = readFileSync(isPacked ? `${file}.gz` : file);
       if (name === "index.html") body = Buffer.from(body.toString().replace("@@BOOT@@", JSON.stringify({ mode: "serve", base })));
-      return send(200, TYPES[extname(name)] ?? "application/octet-stream", body);
+      return send(200, TYPES[extname(name)] ?? "application/octet-stream", body, isPacked ? { "content-encoding": "gzip" } : {});
     }
     const parts = path.slice(4).split("/").map(decodeURIComponent);
     switch (parts[0]) {
       case "sessions": {
         if (parts.length === 1) {
-          const after = url.searchParams.get("after");
-          const from = after === null ? 0 : sessions.findIndex((one) => one.row.id === after) + 1;
-          const limit = Number(url.searchParams.get("limit") ?? 100);
-          return json({ schema: "threadseal.view.sessions/1", total: sessions.length, agents: [], projects: [], sessions: sessions.slice(from, from + limit).map((one) => one.row) });
+          const [skip, limit] = [Number(url.searchParams.get("skip") ?? 0), Number(url.searchParams.get("limit") ?? 5000)];
+          return json({ schema: "threadseal.view.sessions/1", total: sessions.length, sessions: sessions.slice(skip, skip + limit).map((one) => one.row) });
         }
         const session = sessions.find((one) => one.row.id === parts.slice(1).join("/"));
         if (session === undefined) return send(404, "text/plain", "no such session");
         return json({
-          schema: "threadseal.view.session/1", id: session.row.id, links: session.links ?? [], secrets: 0, redactions: [],
-          logs: session.logs.map((log) => ({ log: log.log, parent: log.parent ?? null, path: log.path ?? null, bytes: log.bytes?.length ?? statSync(log.path).size, seals: 1, format: "", state: session.row.state, state_text: session.row.state_text, light: session.row.light })),
+          ...session.row, schema: "threadseal.view.session/1", links: session.links ?? [], secrets: session.secrets ?? 0,
+          logs: session.logs.map((log) => ({ log: log.log, parent: log.parent ?? null, path: log.path ?? null, ...sizes(log), head: log.head ?? null, format: null, state: session.row.state, state_text: session.row.state_text, light: session.row.light })),
         });
       }
       case "logs": {
+        // A log's name is all between, whether its slashes are spelled as such or not.
         const what = parts.at(-1);
         const log = logs.get(parts.slice(1, -1).join("/"));
         if (log === undefined) return send(404, "text/plain", "no such log");
@@ -70,12 +81,8 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
           return found === null ? send(404, "text/plain", "no report") : json(found);
         }
         if (what === "bytes" && log.path !== undefined) return sendFile(request, response, headers, log.path);
-        const body = what === "seals" ? seals(log) : read(log);
-        if (body === null) {
-          response.writeHead(204, headers);
-          return response.end();
-        }
-        return sendRange(request, response, headers, body);
+        const body = what === "bytes" ? read(log) : besideOf[what]?.(log) ?? null;
+        return body === null ? send(404, "text/plain", `no ${what}`) : sendRange(request, response, headers, body);
       }
       case "trust":
         return json({ schema: "threadseal.view.trust/1", ...trust });
@@ -86,30 +93,26 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
           for (const log of session.logs) {
             read(log).toString().split("\n").forEach((line, at) => {
               const found = line.toLowerCase().indexOf(query);
-              if (found >= 0 && hits.length < 20) hits.push({ id: session.row.id, log: log.log, turn: at, line: at + 1, snippet: line.slice(Math.max(0, found - 40), found + 60) });
+              if (found >= 0 && hits.length < 20) hits.push({ id: session.row.id, log: log.log, turn: at, role: session.hitRole ?? "assistant", time: session.row.updated, snippet: line.slice(Math.max(0, found - 40), found + 60) });
             });
           }
         }
-        return json({ hits, more: false });
+        return json({ schema: "threadseal.view.search/1", hits, more: false });
       }
-      case "live":
+      case "live": {
         response.writeHead(200, { ...headers, "content-type": "text/event-stream" });
+        const followed = url.searchParams.getAll("log");
         response.write(": hello\n\n");
-        live.add(response);
+        for (const session of sessions) for (const log of session.logs) if (followed.includes(log.log)) response.write(change(session, log));
+        live.set(response, followed.length === 0 ? null : followed);
+        begun.push(live.get(response));
         request.on("close", () => live.delete(response));
         return undefined;
+      }
       case "graphs":
       case "lineages": {
         const drawing = drawings[parts.slice(1).join("/")];
         return drawing === undefined ? send(404, "text/plain", "no such drawing") : json(drawing);
-      }
-      case "compare": {
-        const side = (id) => {
-          const log = sessions.find((one) => one.row.id === id)?.logs[0].log;
-          return log === undefined ? null : { bytes: `${base}api/logs/${encodeURIComponent(log)}/bytes`, seals: `${base}api/logs/${encodeURIComponent(log)}/seals` };
-        };
-        const [a, b] = [side(url.searchParams.get("a")), side(url.searchParams.get("b"))];
-        return a === null || b === null ? send(404, "text/plain", "no such session") : json({ a, b });
       }
       default:
         return send(404, "text/plain", "no such page");
@@ -119,11 +122,27 @@ export async function serve({ sessions = [], trust = { keys: [], store: null }, 
   const address = `http://127.0.0.1:${server.address().port}${base}`;
   return {
     address, requests,
-    changed(id, log) {
-      for (const one of live) one.write(`event: changed\ndata: ${JSON.stringify({ id, log, bytes: 0 })}\n\n`);
+    /** Reports that a log changed, or is gone. */
+    changed(name, isGone = false) {
+      const session = sessions.find((one) => one.logs.some((log) => log.log === name));
+      const log = session.logs.find((one) => one.log === name);
+      const event = isGone ? `event: gone\ndata: ${JSON.stringify({ id: session.row.id, log: name })}\n\n` : change(session, log);
+      for (const [stream, followed] of live) if (followed === null || followed.includes(name)) stream.write(event);
+    },
+    /** How often a page began to follow this log; null: all. */
+    follows: (name) => begun.filter((logs) => (name === null ? logs === null : logs?.includes(name))).length,
+    /** Waits until it was more often than this. */
+    async followed(name, before) {
+      while (this.follows(name) <= before) await new Promise((resolve) => setTimeout(resolve, 20));
+    },
+    /** A new session: the newest. */
+    add(session) {
+      sessions.unshift(session);
+      for (const log of session.logs) logs.set(log.log, log);
+      this.changed(session.logs[0].log);
     },
     close() {
-      for (const one of live) one.end();
+      for (const stream of live.keys()) stream.end();
       server.closeAllConnections();
       return new Promise((resolve) => server.close(resolve));
     },
@@ -139,31 +158,41 @@ function rangeOf(request, size) {
   return { from, to, status: from >= size ? 416 : 206 };
 }
 
+/** Another text for other bytes. */
+function tagOfBytes(bytes) {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+}
+
+function tagOfFile(path) {
+  const { size, mtimeMs } = statSync(path);
+  return `${size}-${mtimeMs}`;
+}
+
 function head(response, headers, size, etag, { from, to, status }) {
   const range = status === 206 ? { "content-range": `bytes ${from}-${to}/${size}` } : status === 416 ? { "content-range": `bytes */${size}` } : {};
   response.writeHead(status, { ...headers, "content-type": "application/octet-stream", "accept-ranges": "bytes", etag, ...range, "content-length": status === 416 ? 0 : to - from + 1 });
 }
 
 function sendFile(request, response, headers, path) {
-  const { size, mtimeMs } = statSync(path);
+  const { size } = statSync(path);
   const range = rangeOf(request, size);
-  head(response, headers, size, `"${size}-${Math.round(mtimeMs)}"`, range);
+  head(response, headers, size, `"${tagOfFile(path)}"`, range);
   if (range.status === 416 || size === 0) return response.end();
   return createReadStream(path, { start: range.from, end: range.to, highWaterMark: 1 << 18 }).pipe(response);
 }
 
 function sendRange(request, response, headers, body) {
   const range = rangeOf(request, body.length);
-  head(response, headers, body.length, `"${createHash("sha256").update(body).digest("hex").slice(0, 16)}"`, range);
+  head(response, headers, body.length, `"${tagOfBytes(body)}"`, range);
   return response.end(range.status === 416 ? "" : body.subarray(range.from, range.to + 1));
 }
 
-export function watchLog(server, id, log, path) {
-  let size = statSync(path).size;
+export function watchLog(server, log, path) {
+  let tag = tagOfFile(path);
   return watch(path, () => {
-    const now = statSync(path).size;
-    if (now === size) return;
-    size = now;
-    server.changed(id, log);
+    const now = tagOfFile(path);
+    if (now === tag) return;
+    tag = now;
+    server.changed(log);
   });
 }

@@ -3,7 +3,7 @@
 //   THREADSEAL=… node test/speed.mjs [chrome|firefox]
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { launch } from "./browser.mjs";
@@ -15,6 +15,17 @@ const name = process.argv[2] ?? "chrome";
 const TURNS = 25_000;
 const BYTES = 100e6;
 const LIMITS = { "first paint": 1000, "search": 300, "list": 300, "list search": 300, "memory": 500e6, "slow frames": 0.02 };
+
+/** Begins to measure; gives what ends it, with the milliseconds of work in each frame of the page's own thread, in order of size. */
+async function traced(page) {
+  const path = join(folder, "trace.json");
+  await page.tracing.start({ path, categories: ["devtools.timeline", "blink", "cc"] });
+  return async () => {
+    await page.tracing.stop();
+    const { traceEvents } = JSON.parse(readFileSync(path, "utf8"));
+    return traceEvents.filter((one) => one.ph === "X" && one.name === "ProxyMain::BeginMainFrame").map((one) => (one.tdur ?? one.dur) / 1000).sort((a, b) => a - b);
+  };
+}
 
 const folder = mkdtempSync(join(tmpdir(), "threadseal-speed-"));
 const path = join(folder, "large.jsonl");
@@ -51,7 +62,7 @@ try {
   await list.goto(server.address);
   await list.waitForSelector(".session-row");
   await list.reload();
-  await list.waitForFunction(() => times.whole !== undefined && times.first !== undefined, { timeout: 20_000 });
+  await list.waitForFunction(() => times.whole !== undefined && times.first !== undefined);
   const times = await list.evaluate(() => times);
   note("list of 10,000: first rows", times.first, "ms", LIMITS.list);
   note("list of 10,000: whole", times.whole, "ms");
@@ -78,11 +89,11 @@ try {
     requestAnimationFrame(look);
   });
   await session.goto(`${server.address}#/s/large`);
-  await session.waitForFunction(() => times.first !== undefined, { timeout: 20_000 });
+  await session.waitForFunction(() => times.first !== undefined);
   note("session: first paint of turns", await session.evaluate(() => times.first), "ms", LIMITS["first paint"]);
-  await session.waitForFunction(() => document.querySelector(".conversation").getAttribute("aria-busy") === "false", { timeout: 120_000 });
+  await session.waitForFunction(() => document.querySelector(".conversation").getAttribute("aria-busy") === "false");
   note("session: all read", await session.evaluate(() => performance.now()), "ms");
-  await session.waitForFunction(() => { const box = document.querySelector(".verdict"); return box.dataset.light !== "none" && box.querySelector("progress") === null; }, { timeout: 240_000 });
+  await session.waitForFunction(() => { const box = document.querySelector(".verdict"); return box.dataset.light !== "none" && box.querySelector("progress") === null; });
   note("session: verified", await session.evaluate(() => performance.now()), "ms");
   console.log(await session.$eval(".verdict-sentence", (one) => one.textContent));
 
@@ -117,17 +128,23 @@ try {
   }, scrolls);
   // A machine with other work misses frames of its own.
   const idle = await measure(false);
+  const stop = name === "chrome" ? await traced(session) : null;
   const frames = await measure(true);
+  const work = await stop?.();
   note("session: frame, median", frames.median, "ms", 17.5);
   note("session: frame, 95 of 100", frames.p95, "ms");
   note("session: frames over 25 ms, at rest", idle.slow, "of 1");
-  note("session: frames over 25 ms, scrolling, beyond those at rest", Math.max(0, frames.slow - idle.slow), "of 1", LIMITS["slow frames"]);
+  // Other work on the machine makes frames late that are short; so the work of a frame decides, where it can be measured.
+  note("session: frames over 25 ms, scrolling, beyond those at rest", Math.max(0, frames.slow - idle.slow), "of 1", work === undefined ? LIMITS["slow frames"] : undefined);
+  if (work !== undefined) {
+    note("session: work of the page in a frame, scrolling, median", work[work.length >> 1], "ms");
+    note("session: frames with more than 16.7 ms of work, scrolling", work.filter((one) => one > 16.7).length / work.length, "of 1", LIMITS["slow frames"]);
+  }
 
   if (name === "chrome") {
     // The page and its workers are one process.
     const client = await browser.target().createCDPSession();
     const { processInfo } = await client.send("SystemInfo.getProcessInfo");
-    const { readFileSync } = await import("node:fs");
     const sizes = processInfo.filter((one) => one.type === "renderer").map((one) => {
       const status = readFileSync(`/proc/${one.id}/smaps_rollup`, "utf8");
       return 1024 * Number(/^Pss_Anon:\s+(\d+)/m.exec(status)?.[1] ?? /^Pss:\s+(\d+)/m.exec(status)[1]);

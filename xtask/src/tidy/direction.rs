@@ -17,7 +17,7 @@ const ORDERED: [&str; 5] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 14] = [
     "threadseal-testkit",
     "threadseal-core",
     "threadseal-formats",
@@ -28,6 +28,7 @@ const CRATES: [&str; 13] = [
     "threadseal-log",
     "threadseal-verify",
     "threadseal-capture",
+    "threadseal-view",
     "threadseal-runtime",
     "threadseal",
     "threadseal-cli",

@@ -1,9 +1,9 @@
 // Fills the template of an export. The command writes the same file; this is for tests, and a second description.
 
-import { SessionReader } from "../read/session.js";
-import { isProof, proofLines } from "../read/proof-lines.js";
-import { plainText } from "../read/plain-text.js";
+import { plainTexts } from "../engine-wasm.js";
 import { ITERATIONS, type Boot, type Index, type PartEntry, MAX_EXPORT_BYTES, SCHEMA, TOKENS, base64, bootText, digest, escaped, gzip, keyOf, lock, partText } from "./format.js";
+
+export { useModule } from "../engine-wasm.js";
 
 export interface InputLog {
   readonly log: string;
@@ -58,7 +58,7 @@ export async function fill(template: string, logs: readonly InputLog[], options:
       index: base64(await lock(key, "index", new TextEncoder().encode(JSON.stringify(index)))),
     },
   };
-  const text = key === null ? textOf(logs) : "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
+  const text = key === null ? (await plainTexts(logs)) ?? "" : "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
   const title = key === null ? `${options.name} · ThreadSeal` : "Encrypted session · ThreadSeal";
   const fills = [escaped(title), escaped(text), bootText(boot), inside];
   return { html: filled(template, fills), files };
@@ -75,15 +75,4 @@ function filled(template: string, fills: readonly string[]): string {
     at = next + token.length;
   });
   return html + template.slice(at);
-}
-
-/** The plain text of all logs. */
-export function textOf(logs: readonly Pick<InputLog, "log" | "bytes">[]): string {
-  return logs.map((log) => {
-    const bytes = isProof(log.bytes) ? new TextEncoder().encode(`${proofLines(log.bytes).join("\n")}\n`) : log.bytes;
-    const reader = new SessionReader(bytes.length);
-    reader.push(bytes);
-    reader.finish();
-    return `${log.log}\n\n${plainText(reader)}`;
-  }).join("\n");
 }

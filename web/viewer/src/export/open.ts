@@ -1,7 +1,7 @@
 // Opening an export: its parts, as files that are held; and judging a received one from outside.
 
 import { type Boot, type Index, type PartEntry, checkIndex, digest, fromBase64, gunzip, keyOf, partsOf, readBoot, takeApart, unescaped, unlock } from "./format.js";
-import { type HeldLog, type LogRow, HeldHome, type SessionInfo, type SessionRow } from "../home.js";
+import { type HeldLog, type LogRow, HeldHome } from "../home.js";
 
 export interface Opened {
   readonly index: Index;
@@ -58,16 +58,14 @@ function logsOf(index: Index, bytes: ReadonlyMap<string, Uint8Array>): HeldLog[]
 }
 
 export function rowOf(log: string, parent: string | null, bytes: number): LogRow {
-  return { log, parent, path: null, bytes, seals: 0, format: "", state: "", state_text: "", light: "none" };
+  return { log, parent, path: null, bytes, seals: 0, bodies: 0, head: null, format: null, state: "", state_text: "", light: "none" };
 }
 
 export function homeOf(name: string, logs: readonly HeldLog[]): HeldHome {
-  const info: SessionInfo = { id: name, logs: logs.map((one) => one.row), links: [], secrets: 0, redactions: [] };
-  const row: SessionRow = {
-    id: name, agent: "", project: null, title: name, begun: null, updated: null, turns: 0, tools: 0, tokens: 0, cost: null, model: null, state: "", state_text: "", light: "amber",
-    sub_agents: logs.length - 1, kind: "session",
-  };
-  return new HeldHome(info, row, logs);
+  return new HeldHome({
+    id: name, agent: "", project: null, title: name, begun: null, updated: null, turns: null, tools: null, tokens: null, cost: null, model: null, state: "", state_text: "", light: "amber",
+    sub_agents: logs.length - 1, kind: "session", logs: logs.map((one) => one.row), links: [], secrets: 0,
+  }, logs);
 }
 
 // ---------------------------------------------------------------------------------- from outside

@@ -1,12 +1,14 @@
 // A log as a conversation: its lines become items, as the bytes come. Keeps the bytes, a short form of each item, and
 // one buffer of text in lower case for search. What an item has in full is read again from its line.
 
+import { type Bodies, withBodies } from "./bodies.js";
 import { CLAUDE } from "./claude.js";
 import { CODEX } from "./codex.js";
 import { LEDGER, NATIVE, SCROLL } from "./native.js";
 import { GEMINI, OPENCODE, PI, PLAIN } from "./others.js";
 import { type Facts, type Json, type Kind, type Mapped, type Mapper, type Part, type Tokens, isObject, text } from "./part.js";
 
+const MAX_TITLE = 160;
 /** Most characters of words that an item brings along; the rest is asked for. */
 const MAX_ITEM_TEXT = 4000;
 /** The same for results, events and all else that is folded. */
@@ -137,7 +139,8 @@ export class SessionReader {
   private readonly chunks: TextChunk[] = [];
   private textSent = 0;
 
-  constructor(size = 1 << 16) {
+  /** `bodies`: what a native record has in a file beside it. */
+  constructor(size = 1 << 16, public bodies: Bodies | null = null) {
     this.bytes = new Uint8Array(Math.max(size, 1024));
   }
 
@@ -222,8 +225,11 @@ export class SessionReader {
       return;
     }
     if (this.mapper === null || this.mapper === PLAIN) this.mapper = detect(value);
-    const mapped = this.mapper.map(value);
-    this.take(mapped, line, place);
+    this.take(this.mapper.map(this.whole(value)), line, place);
+  }
+
+  private whole(value: Json): Json {
+    return this.bodies !== null && this.mapper === NATIVE ? withBodies(value, this.bodies) : value;
   }
 
   private take(mapped: Mapped, line: number, place: Place): void {
@@ -321,7 +327,7 @@ export class SessionReader {
   }
 
   private begin(part: Part, i: number, time: number | null): void {
-    const title = part.text.replace(/\s+/g, " ").trim().slice(0, 160);
+    const title = own(part.text.slice(0, 4 * MAX_TITLE).replace(/\s+/g, " ").trim().slice(0, MAX_TITLE));
     this.exchanges.push({ first: i, title, time, until: time, items: 0, tools: 0, errors: 0, input: 0, cached: 0, output: 0, cost: 0 });
   }
 
@@ -333,7 +339,7 @@ export class SessionReader {
       return;
     }
     item.ok = part.ok ?? null;
-    item.result = part.text.slice(0, MAX_FOLDED_TEXT);
+    item.result = own(part.text.slice(0, MAX_FOLDED_TEXT));
     item.resultLength = part.text.length;
     item.resultLine = line;
     item.agent ??= part.agent ?? null;
@@ -399,7 +405,7 @@ export class SessionReader {
     const value = this.document !== null ? this.documentItems[line - 1] ?? null : parse(this.bytes.subarray(place.at, place.end));
     if (value === null) return { kind: "damaged", name: "no JSON", text: decoder.decode(this.bytes.subarray(place.at, place.end)) };
     if (isObject(value["threadseal_redacted"])) return { kind: "hole", name: "redacted", text: "", data: value["threadseal_redacted"] };
-    return this.mapper?.map(value).parts[place.part] ?? null;
+    return this.mapper?.map(this.whole(value)).parts[place.part] ?? null;
   }
 
   // -------------------------------------------------------------------------------------- search
@@ -439,6 +445,11 @@ export class SessionReader {
       at = chunk.starts[piece + 1] ?? chunk.length;
     }
   }
+}
+
+/** A text of its own: a slice would keep all of the text that it was cut from. */
+function own(words: string): string {
+  return words.split("").join("");
 }
 
 function changeOf(item: Item): ItemChange {

@@ -4,9 +4,9 @@ import type { Answer, Report, Trusted } from "../core.js";
 import { agree } from "../core.js";
 import { readGiven } from "../identity.js";
 import type { OpenLog } from "../open-log.js";
-import { announce, button, foreign, h, icon, replace } from "./dom.js";
+import { announce, append, button, foreign, h, icon, replace } from "./dom.js";
 import { bytes, count, duration } from "./format.js";
-import { LIGHT_ICON, codeText, facets, isEvidence, judged } from "./verdict.js";
+import { LIGHT_ICON, codeText, facets, isEvidence, judged, nameOf, unproved } from "./verdict.js";
 
 export interface BannerOptions {
   readonly log: OpenLog;
@@ -48,10 +48,10 @@ export class Banner {
     this.element.dataset["light"] = judgement.light;
     if (judgement.sentence !== this.words && !waits) announce(judgement.sentence);
     this.words = judgement.sentence;
-    const toggle = button("What was checked", {
+    const toggle = button("What is proved", {
       class: "quiet-button", "aria-expanded": String(this.isOpen), "aria-controls": "checked", "data-checked": true,
       on: { click: () => this.toggle() },
-    }, h("span", { text: "What was checked" }), icon("chevron"));
+    }, h("span", { text: "What is proved" }), icon("chevron"));
     const line = h("div", { class: "verdict-line" },
       h("span", { class: "verdict-seal" }, icon(LIGHT_ICON[judgement.light])),
       h("p", { class: "verdict-sentence", text: judgement.sentence }),
@@ -59,7 +59,7 @@ export class Banner {
       log.isVerifying && !waits ? h("span", { class: "spinner", role: "img", "aria-label": "Verifying again" }) : null,
       toggle);
     const needsKey = log.report?.verdict === "unknown_signer";
-    const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen, tabindex: 0, role: "region", "aria-label": "What was checked" });
+    const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen, tabindex: 0, role: "region", "aria-label": "What is proved" });
     replace(this.element, line, this.options.isReceived ? this.ownWord() : null, needsKey ? this.keyPanel() : null, detail);
     if (this.isOpen) this.drawDetail(detail);
   }
@@ -84,12 +84,11 @@ export class Banner {
     if (report !== null) {
       box.appendChild(h("div", { class: "facets" }, ...facets(report, this.sealedAt(report)).map((facet) => h("div", { class: "facet", "data-light": facet.light },
         h("p", { class: "facet-title" }, icon(LIGHT_ICON[facet.light]), facet.name), h("p", { text: facet.sentence })))));
-      box.appendChild(this.findings(report));
+      append(box, [this.findings(report), h("section", { class: "unproved", "aria-label": "What is not proved" }, h("h2", { class: "part-title", text: "What is not proved" }), h("ul", {}, ...unproved(report).map((text) => h("li", { text }))))]);
     }
-    box.appendChild(this.engines(this.options.log.answers));
-    if (this.options.serverReport !== null) box.appendChild(this.server());
-    if (report !== null) box.appendChild(facts(report));
     if (this.options.isReceived) box.appendChild(receivedNote());
+    box.appendChild(h("div", { class: "both" }, this.engines(this.options.log.answers), this.options.serverReport === null ? null : this.server()));
+    if (report !== null) box.appendChild(facts(report));
   }
 
   /** A record that was changed has no time to show. */
@@ -107,7 +106,7 @@ export class Banner {
         h("span", { class: "severity", text: one.severity }), h("span", { text: codeText(one.code) }), h("code", { text: one.code }),
         line !== null ? button(`Go to ${place}`, { class: "link-button", on: { click: () => this.options.onPlace(line) } }) : place === "" ? null : h("span", { class: "quiet", text: place })));
     }
-    return report.findings.length === 0 ? h("p", { class: "quiet", text: "Nothing was found against it." }) : list;
+    return report.findings.length === 0 ? h("p", { class: "quiet no-findings", text: "Nothing was found against it." }) : list;
   }
 
   /** Both answers, each as it is. */
@@ -141,7 +140,7 @@ export class Banner {
         answer.textContent = error instanceof Error ? error.message : String(error);
       }
     };
-    box.appendChild(h("p", { class: "quiet", text: "The server also knows heads and logs of its host, which a page cannot check." }));
+    box.appendChild(h("p", { class: "quiet", text: "The server is on this machine, and knows its log too. A page cannot check that, so it is shown apart." }));
     box.appendChild(answer);
     void ask();
     return box;
@@ -163,10 +162,12 @@ export class Banner {
         note.textContent = `Not used: ${error instanceof Error ? error.message : String(error)}`;
       }
     };
-    const file = h("input", { type: "file", id: "identity-file", class: "hidden", on: { change: async () => { const one = file.files?.[0]; if (one !== undefined) await take(await one.text(), one.name); } } });
+    const file = h("input", { type: "file", id: "identity-file", class: "hidden", "aria-label": "Choose an identity file", on: { change: async () => { const one = file.files?.[0]; if (one !== undefined) await take(await one.text(), one.name); } } });
     const key = this.options.log.report?.signers[0]?.key ?? "";
-    this.given = h("div", { class: "key-panel" },
-      h("label", { for: "identity" }, "Whose key sealed it? Paste or drop the signer's identity file. The key's id is ", h("code", { text: `${key.slice(0, 16)}…` }), "."),
+    this.given = h("details", { class: "key-panel" },
+      h("summary", {}, "Whose key is ", h("code", { text: `${key.slice(0, 12)}…` }), "? ", h("span", { class: "link-words", text: "Add the signer's identity" })),
+      h("p", { text: "A file cannot prove whose key sealed it. Ask the person who sent it for an identity file, over a channel that you trust: the command “threadseal id export” writes one." }),
+      h("label", { for: "identity", text: "Paste the identity file, or drop it here" }),
       area, h("div", { class: "row" }, button("Use it", { class: "primary", on: { click: () => void take(area.value, "pasted") } }), file, h("label", { class: "file-button", for: "identity-file", text: "Choose a file" })), note);
     this.given.addEventListener("dragover", (event) => event.preventDefault());
     this.given.addEventListener("drop", async (event) => {
@@ -187,7 +188,7 @@ function facts(report: Report): HTMLElement {
   add("Format", `${report.format}, ${report.profile}`);
   add("Record", report.record);
   add("Head", report.head);
-  for (const signer of report.signers) add(`Signer, ${signer.status}`, `${signer.name === null ? "" : `${signer.name}, `}${signer.key}`);
+  for (const signer of report.signers) add(`Signer, ${signer.status}`, `${signer.name === null ? "" : `${nameOf(signer)}, `}${signer.key}`);
   add("Read", `${bytes(report.stats.bytes)}, ${count(report.stats.events, "line")}, ${count(report.stats.checkpoints, "seal")}`);
   for (const check of report.checks) add(`Check ${check.name}`, `${check.result}${check.why ? `: ${check.why}` : ""}`);
   for (const one of report.unauthenticated) add("Not covered", one);

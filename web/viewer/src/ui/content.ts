@@ -33,6 +33,13 @@ export function eventView(part: Part): HTMLElement {
   return box;
 }
 
+/** What is known of a redacted place. */
+export function holeView(part: Part): HTMLElement {
+  const data = isObject(part.data) ? Object.entries(part.data).slice(0, MAX_MEMBERS) : [];
+  const words: { readonly [name: string]: string } = { leaf: "digest that stays sealed", line: "line", why: "why", by: "by", at: "at" };
+  return h("div", { class: "call-content" }, part.text === "" ? null : longText(part.text), membersView(data.map(([name, value]) => [words[name] ?? name, value] as const)));
+}
+
 function resultView(result: Part): HTMLElement {
   const isBad = result.ok === false;
   const box = h("div", { class: isBad ? "result failed" : "result" });

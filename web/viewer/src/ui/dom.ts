@@ -68,14 +68,23 @@ const ICONS = {
   hook: "M9 1.5v8a3 3 0 11-6 0V8.5M9 1.5l-2 2M9 1.5l2 2",
   live: "M8 5.8a2.2 2.2 0 100 4.4 2.2 2.2 0 000-4.4zM3.8 12.2a6 6 0 010-8.4M12.2 3.8a6 6 0 010 8.4",
   drop: "M8 1.8v8.4M4.6 6.9L8 10.3l3.4-3.4M2 13.8h12",
+  down: "M8 2.5v11M3.8 9.3L8 13.5l4.2-4.2",
   compare: "M2 2.5h4.5v11H2zM9.5 2.5H14v11H9.5z",
   graph: "M4 2a2 2 0 100 4 2 2 0 000-4zM12 6a2 2 0 100 4 2 2 0 000-4zM4 10a2 2 0 100 4 2 2 0 000-4zM4 6v4M6 4.2c2.5.3 3.5 1 4.2 2.3",
 } as const;
 
 export type Icon = keyof typeof ICONS;
 
+const drawn = new Map<Icon, SVGElement>();
+
+/** A copy is made sooner than a shape anew. */
 export function icon(name: Icon): SVGElement {
-  return svg("svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true", focusable: "false" }, svg("path", { d: ICONS[name] }));
+  let shape = drawn.get(name);
+  if (shape === undefined) {
+    shape = svg("svg", { class: `icon icon-${name}`, viewBox: "0 0 16 16", "aria-hidden": "true", focusable: "false" }, svg("path", { d: ICONS[name] }));
+    drawn.set(name, shape);
+  }
+  return shape.cloneNode(true) as SVGElement;
 }
 
 export function button(label: string, attributes: Attributes, ...children: Child[]): HTMLButtonElement {

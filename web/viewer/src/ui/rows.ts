@@ -4,10 +4,10 @@ import type { OpenLog, Standing } from "../open-log.js";
 import type { SealMark } from "../read/seals.js";
 import type { Full, Item } from "../read/session.js";
 import { type Icon, button, foreign, h, icon, visible } from "./dom.js";
-import { callView, eventView, proseView, rawView } from "./content.js";
+import { callView, eventView, holeView, proseView, rawView } from "./content.js";
 import { bytes, clock, iso, short, when } from "./format.js";
 import { prose } from "./prose.js";
-import { codeText } from "./verdict.js";
+import { codeText, nameOf } from "./verdict.js";
 
 export interface RowState {
   readonly isOpen: boolean;
@@ -75,7 +75,7 @@ function spokenHead(item: Item, state: RowState, actions: RowActions): HTMLEleme
   return h("header", { class: "item-head" },
     h("span", { class: "role", text: ROLES[item.kind] ?? item.kind }),
     item.model === null ? null : foreign(item.model, { class: "model" }),
-    timeOf(item), tokensOf(item), actionsOf(item, state, actions));
+    tokensOf(item), actionsOf(item, state, actions));
 }
 
 function timeOf(item: Item): HTMLElement | null {
@@ -89,11 +89,11 @@ function tokensOf(item: Item): HTMLElement | null {
 }
 
 function actionsOf(item: Item, state: RowState, actions: RowActions): HTMLElement {
-  return h("span", { class: "item-actions" },
+  return h("span", { class: "item-side" }, h("span", { class: "item-actions" },
     button(`Copy a link to turn ${item.turn}`, { class: "icon-button", "data-focus": "link", on: { click: () => actions.copyLink(item.i) } }, icon("link")),
     button(`Download a proof of turn ${item.turn}`, { class: "icon-button", "data-focus": "proof", on: { click: () => actions.prove(item.i) } }, icon("proof")),
-    button("The line as it is in the file", { class: "icon-button", "data-focus": "raw", "aria-pressed": String(state.isRaw), on: { click: () => actions.raw(item.i) } }, icon("info")),
-    h("a", { class: "turn-number", href: state.link, "aria-label": `Turn ${item.turn}`, text: `#${item.turn}` }));
+    button("The line as it is in the file", { class: "icon-button", "data-focus": "raw", "aria-pressed": String(state.isRaw), on: { click: () => actions.raw(item.i) } }, icon("info"))),
+    timeOf(item), h("a", { class: "turn-number", href: state.link, text: `turn ${item.turn}` }));
 }
 
 const TOOL_ICONS: readonly (readonly [RegExp, Icon])[] = [
@@ -113,7 +113,7 @@ function foldedHead(item: Item, state: RowState, actions: RowActions): HTMLEleme
   const toggle = h("button", { type: "button", class: "fold", "aria-expanded": String(state.isOpen), "data-focus": "fold", on: { click: () => actions.open(item.i) } },
     icon(iconOf(item)), foreign(name, { class: "tool-name" }),
     h("span", { class: "summary", dir: "auto", text: visible(summaryOf(item, more)) }), ...outcomeOf(item));
-  return h("header", { class: "item-head" }, toggle, timeOf(item), actionsOf(item, state, actions));
+  return h("header", { class: "item-head" }, toggle, actionsOf(item, state, actions));
 }
 
 function summaryOf(item: Item, more: string): string {
@@ -154,7 +154,7 @@ function contentOf(item: Item, state: RowState, actions: RowActions): HTMLElemen
   if (state.full === null) return h("p", { class: "quiet", text: "Reading…" });
   const { part } = state.full;
   const isWords = item.kind === "reasoning" || item.kind === "compaction";
-  const view = item.kind === "tool" ? callView(state.full) : isWords ? (part.text === "" ? h("p", { class: "quiet", text: "The provider encrypted it, so the log has no text." }) : prose(part.text)) : eventView(part);
+  const view = item.kind === "tool" ? callView(state.full) : isWords ? (part.text === "" ? h("p", { class: "quiet", text: "The provider encrypted it, so the log has no text." }) : prose(part.text)) : item.kind === "hole" ? holeView(part) : eventView(part);
   if (link !== null) view.appendChild(link);
   return view;
 }
@@ -163,7 +163,7 @@ function contentOf(item: Item, state: RowState, actions: RowActions): HTMLElemen
 export function sealRow(seal: SealMark, log: OpenLog, at: number, total: number): HTMLElement {
   const signer = log.report?.signers[0];
   const isTrusted = signer?.status === "trusted" || signer?.status === "pinned";
-  const name = signer?.name ?? (signer === undefined ? "" : `key ${signer.key.slice(0, 8)}…`);
+  const name = signer === undefined ? "" : nameOf(signer);
   const words = seal.final ? "Sealed to its end" : "Sealed";
   return h("article", { class: "seal-row", "data-light": isTrusted ? "green" : "none", tabindex: -1, "aria-posinset": at + 1, "aria-setsize": total, "aria-label": `Seal ${seal.seq}` },
     h("span", { class: "seal-mark" }, icon("seal"), h("span", { text: words }), name === "" ? null : h("span", {}, "by ", foreign(name)),

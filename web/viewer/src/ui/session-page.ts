@@ -2,7 +2,7 @@
 
 import type { Assets } from "../client.js";
 import type { Trusted } from "../core.js";
-import type { Home, LogRow, SessionInfo } from "../home.js";
+import type { Change, Home, LogRow, SessionInfo } from "../home.js";
 import { OpenLog } from "../open-log.js";
 import type { SealMark } from "../read/seals.js";
 import type { Full, Item } from "../read/session.js";
@@ -68,14 +68,17 @@ export class SessionPage implements Page {
   private searchTimer = 0;
   private liveTimer = 0;
   private endLive: () => void = () => undefined;
+  private onDisk: Change | null = null;
+  private isGrowing = false;
   private readonly conversation: VirtualList;
   private readonly rail: VirtualList;
   private readonly head = h("header", { class: "session-head" });
   private readonly bannerBox = h("div");
+  private readonly note = h("p", { class: "disk-note", role: "status", hidden: true });
   private readonly status = h("p", { class: "search-status", role: "status" });
   private readonly input = h("input", { type: "search", class: "search-input", placeholder: "Search this session", "aria-label": "Search this session", autocomplete: "off", spellcheck: "false" });
   private readonly side = h("aside", { class: "side", "aria-label": "Exchanges", id: "side" });
-  private readonly tail = button("Newest", { class: "tail-button", hidden: true, on: { click: () => this.conversation.toEnd() } }, icon("drop"), h("span", { text: "Newest" }));
+  private readonly tail = button("Newest", { class: "tail-button", hidden: true, on: { click: () => this.conversation.toEnd() } }, icon("down"), h("span", { text: "Newest" }));
 
   constructor(private readonly options: SessionOptions) {
     this.goal = options.turn === null ? null : { turn: options.turn };
@@ -92,7 +95,7 @@ export class SessionPage implements Page {
     this.conversation.scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.input.addEventListener("input", () => this.searchSoon());
     this.input.addEventListener("keydown", (event) => this.searchKey(event));
-    this.element.append(this.head, this.bannerBox, this.toolbar(), h("div", { class: "columns" }, this.side, h("div", { class: "center" }, this.conversation.scroller, this.tail)));
+    this.element.append(this.head, this.bannerBox, this.note, this.toolbar(), h("div", { class: "columns" }, this.side, h("div", { class: "center" }, this.conversation.scroller, this.tail)));
     this.side.append(this.rail.scroller);
     void this.begin();
   }
@@ -108,7 +111,7 @@ export class SessionPage implements Page {
       this.info = info;
       const row = this.info.logs.find((one) => one.log === options.log) ?? this.info.logs.find((one) => one.parent === null) ?? this.info.logs[0];
       if (row === undefined) throw new Error("this session has no log");
-      const log = new OpenLog(row.log, await home.files(row.log), options.trust.value, options.assets);
+      const log = new OpenLog(row.log, home.files(row), options.trust.value, options.assets);
       this.log = log;
       this.banner = new Banner({
         log, isReceived: options.isReceived, serverReport: home.isServed ? () => home.report(row.log) : null,
@@ -122,11 +125,15 @@ export class SessionPage implements Page {
       };
       this.drawHead();
       this.drawFamily();
-      this.endLive = home.live((change) => this.changed(change.log));
+      this.endLive = home.follow([log.name], { changed: (change) => this.changed(change), gone: (name) => this.gone(name), again: () => undefined });
       await log.open();
+      this.growSoon();
       if (options.query !== null) this.searchFor(options.query);
     } catch (error) {
-      replace(this.bannerBox, h("p", { class: "problem", role: "alert", text: `Cannot show the session: ${error instanceof Error ? error.message : String(error)}.` }));
+      this.element.classList.add("lost");
+      replace(this.head, h("div", { class: "head-line" }, this.backLink(), h("h1", { text: "No session to show" })));
+const cause = error instanceof Error ? error.message : String(error);
+      replace(this.bannerBox, h("p", { class: "problem", role: "alert", text: `Cannot show the session: ${cause}.${/\b404\b/.test(cause) ? " It may have been removed from the disk, or the address has a mistake." : ""}` }));
     }
   }
 
@@ -142,14 +149,48 @@ export class SessionPage implements Page {
     void this.log?.trust(trusted);
   }
 
-  private changed(log: string): void {
-    if (log !== this.log?.name) return;
+  /** The first change comes when nothing changed yet: sizes decide. */
+  private changed(change: Change): void {
+    if (change.log !== this.log?.name) return;
+    this.onDisk = change;
+    this.note.hidden = true;
+    this.growSoon();
+  }
+
+  private growSoon(): void {
     clearTimeout(this.liveTimer);
-    this.liveTimer = window.setTimeout(async () => {
+    this.liveTimer = window.setTimeout(() => void this.grow(), LIVE_DELAY);
+  }
+
+  private async grow(): Promise<void> {
+    const { log, onDisk } = this;
+    if (log === null || onDisk === null || !log.isRead || this.isGrowing || !log.differs(onDisk)) return;
+    this.isGrowing = true;
+    try {
       const wasAtEnd = this.conversation.atEnd();
-      await this.log?.grow(await this.options.home.files(log)).catch(() => undefined);
+      const info = await this.options.home.session(this.options.id);
+      const row = info.logs.find((one) => one.log === log.name);
+      if (row === undefined) return;
+      if (onDisk.bytes <= log.size) this.fulls.clear();
+      await log.grow(this.options.home.files({ ...row, seals: onDisk.seals }), onDisk);
       if (wasAtEnd) this.conversation.toEnd();
-    }, LIVE_DELAY);
+    } catch (error) {
+      this.noteDisk(`It changed on the disk, and cannot be read again: ${error instanceof Error ? error.message : String(error)}.`);
+    } finally {
+      this.isGrowing = false;
+    }
+    // It may have changed once more meanwhile.
+    if (this.onDisk !== onDisk) this.growSoon();
+  }
+
+  private gone(name: string | null): void {
+    if (name !== null && name !== this.log?.name) return;
+    this.noteDisk("The file is no longer on the disk. What you see was read before.");
+  }
+
+  private noteDisk(words: string): void {
+    this.note.hidden = false;
+    this.note.textContent = words;
   }
 
   private itemsCame(): void {
@@ -160,6 +201,8 @@ export class SessionPage implements Page {
     this.rail.reset(known > 0);
     this.conversation.scroller.setAttribute("aria-busy", String(!log.isRead));
     this.drawHead();
+    // What came may have the words too.
+    if (this.matches !== null) this.searchSoon();
     if (this.goal !== null) this.toGoal();
     if (log.error !== null) replace(this.bannerBox, h("p", { class: "problem", role: "alert", text: `Cannot read the log: ${log.error}.` }));
     requestAnimationFrame(() => (this.tail.hidden = this.conversation.atEnd()));
@@ -320,24 +363,30 @@ export class SessionPage implements Page {
     this.title = title.slice(0, 80);
     const models = [...new Set(log.items.map((item) => item.model).filter((one) => one !== null))].slice(0, 3);
     const facts: (HTMLElement | null)[] = [
-      log.facts.agent === undefined ? h("span", { text: log.format }) : h("span", {}, foreign(log.facts.agent), log.facts.version === undefined ? null : foreign(` ${log.facts.version}`)),
+      log.facts.agent === undefined ? h("span", { text: log.format }) : h("span", {}, foreign(log.facts.agent), log.facts.version === undefined ? null : foreign(` ${log.facts.version}`, { class: "less" })),
       models.length === 0 ? null : h("span", {}, foreign(models.join(", "))),
       log.facts.project === undefined ? null : h("span", { class: "path" }, foreign(log.facts.project)),
       h("span", { text: count(log.exchanges.length, "exchange") }),
+      log.items.length > 0 ? h("span", { text: count(log.items.at(-1)!.turn + 1, "turn") }) : null,
       total.tools > 0 ? h("span", { text: count(total.tools, "call") }) : null,
       total.tokens > 0 ? h("span", { text: `${short(total.tokens)} tokens` }) : null,
       total.cost > 0 ? h("span", { text: money(total.cost) }) : null,
-      h("span", { text: bytes(log.size) }),
+      h("span", { class: "less", text: bytes(log.size) }),
+      this.info !== null && this.info.secrets > 0 ? h("span", { class: "secrets", title: "The command found texts that look like keys or passwords. Look before you share this session.", text: `${count(this.info.secrets, "possible secret")}` }) : null,
     ];
     const isPart = this.info !== null && this.info.logs.find((one) => one.log === log.name)?.parent != null;
     replace(this.head,
       h("div", { class: "head-line" },
-        this.options.home.isServed ? h("a", { class: "icon-button", href: routeText({ page: "list" }), "aria-label": "All sessions", title: "All sessions" }, icon("back")) : null,
+        this.backLink(),
         button("Show the exchanges", { class: "icon-button side-button", "aria-expanded": "false", "aria-controls": "side", on: { click: (event: MouseEvent) => this.toggleSide(event.currentTarget as HTMLElement) } }, icon("menu")),
         h("h1", { dir: "auto", title: visible(title), text: visible(title) }),
         isPart ? h("a", { class: "chip", href: routeText({ page: "session", id: this.options.id, log: null, turn: null }) }, icon("agent"), "Subagent of the session") : null),
       h("p", { class: "head-facts" }, ...facts),
     );
+  }
+
+  private backLink(): HTMLElement | null {
+    return this.options.home.isServed ? h("a", { class: "icon-button", href: routeText({ page: "list" }), "aria-label": "All sessions", title: "All sessions" }, icon("back")) : null;
   }
 
   private toggleSide(control: HTMLElement): void {
@@ -354,7 +403,7 @@ export class SessionPage implements Page {
     const link = (row: LogRow): HTMLElement => h("a", { href: routeText({ page: "session", id: info.id, log: row.log, turn: null }), "data-light": row.light },
       icon("agent"), foreign(row.log.split("/").at(-1) ?? row.log), h("span", { class: "quiet", text: row.state_text }));
     for (const row of parts.slice(0, 200)) box.appendChild(link(row));
-    const words: { readonly [kind: string]: string } = { continued_from: "Continues", handoff: "Handed over to", child: "Began", lineage: "Lineage", parent: "Began by" };
+    const words: { readonly [kind: string]: string } = { continues: "Continues", continued_by: "Continued by", parent: "Began by", child: "Began", graph: "Graph", lineage: "Lineage" };
     for (const one of info.links) {
       const route: Route = one.kind === "lineage" || one.kind === "graph" ? { page: "drawing", kind: one.kind === "graph" ? "graphs" : "lineages", id: one.id } : { page: "session", id: one.id, log: null, turn: null };
       box.appendChild(h("a", { href: routeText(route) }, icon("graph"), h("span", { class: "quiet", text: words[one.kind] ?? one.kind }), foreign(one.id)));
@@ -467,8 +516,8 @@ export class SessionPage implements Page {
   private async search(): Promise<void> {
     const query = this.input.value.trim();
     if (query === "") return this.clearSearch();
-    const found = await this.log!.search(query);
-    if (this.input.value.trim() !== query) return;
+    const found = await this.log!.search(query).catch(() => null);
+    if (found === null || this.input.value.trim() !== query) return;
     this.words = query;
     this.matches = new Set(found.items);
     this.matchList = [...found.items];
@@ -559,7 +608,7 @@ export class SessionPage implements Page {
 
   readonly keys = [
     ["/", "search"], ["j, k", "next, previous row"], ["[, ]", "previous, next exchange"], ["o or Enter", "open or fold a row"], ["r", "the line as it is in the file"],
-    ["p", "download a proof of the turn"], ["t", "open or fold all reasoning"], ["c", "what was checked"], ["g, G", "first, last row"],
+    ["p", "download a proof of the turn"], ["t", "open or fold all reasoning"], ["c", "what is proved"], ["g, G", "first, last row"],
   ] as const;
 
   key(event: KeyboardEvent): boolean {

@@ -1,7 +1,7 @@
 // Verdicts in words: one sentence, and four answers that are never mixed: integrity, trust, completeness, freshness.
 
-import { type Answer, type Report, agree } from "../core.js";
-import type { Icon } from "./dom.js";
+import { type Answer, type Report, type Signer, agree } from "../core.js";
+import { type Icon, visible } from "./dom.js";
 import { count } from "./format.js";
 
 export type Light = "green" | "amber" | "red" | "none";
@@ -49,8 +49,27 @@ export function judged(answers: readonly Answer[]): Judged {
   return sentenceOf(first);
 }
 
+/** A longer name would push what is read out of sight. */
+const MAX_NAME = 64;
+
+/** Keys that `threadseal init` makes are named for their use; here they are named for their owner. Other names are foreign. */
+export function nameOf(signer: Signer): string {
+  if (signer.name === null) return `key ${shortKey(signer)}`;
+  if (/^self(-[a-z]+)?$/.test(signer.name)) return "this machine's own key";
+  const name = visible(signer.name);
+  return `“${name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name}”`;
+}
+
+function shortKey(signer: Signer): string {
+  return `${signer.key.slice(0, 12)}…`;
+}
+
+function isTrusted(signer: Signer): boolean {
+  return signer.status === "trusted" || signer.status === "pinned";
+}
+
 function signersOf(report: Report): string {
-  const names = report.signers.filter((one) => one.status === "trusted" || one.status === "pinned").map((one) => one.name ?? one.key.slice(0, 12));
+  const names = [...new Set(report.signers.filter(isTrusted).map(nameOf))];
   return names.length === 0 ? "a trusted key" : names.length <= 2 ? names.join(" and ") : `${names[0]} and ${names.length - 1} more`;
 }
 
@@ -66,30 +85,36 @@ function sentenceOf(report: Report): Judged {
   const place = placeOf(report);
   const light = lightOf(report);
   switch (report.verdict) {
-    case "verified":
-      return { light, word: "Verified", sentence: `Verified: nothing was changed since ${signersOf(report)} sealed it, and nothing is missing.` };
+    case "verified": {
+      const redacted = report.findings.filter((one) => one.code === "redacted").length;
+      const rest = redacted === 0 ? "and nothing is missing" : `but for ${count(redacted, "place")} that ${redacted === 1 ? "is" : "are"} marked as redacted`;
+      return { light, word: "Verified", sentence: `Verified: nothing was changed since ${signersOf(report)} sealed it, ${rest}.` };
+    }
     case "open":
       return { light, word: "Sealed, open", sentence: `Unchanged since ${signersOf(report)} sealed it. Whether newer turns exist, this copy alone cannot show.` };
     case "unsigned_tail":
       return { light, word: "Sealed, still growing", sentence: "Everything up to the last seal is unchanged. What came after it is not sealed yet." };
-    case "partial":
-      return { light, word: "In part", sentence: "Every signature holds, but some of what you read lies outside them." };
+    case "partial": {
+      const isShort = report.findings.some((one) => one.code === "bodies_unread");
+      return { light, word: "In part", sentence: isShort ? "Unchanged as far as it is here: texts that were sealed with it were left out of this copy." : "Every signature holds, but some of what you read is outside of what they cover." };
+    }
     case "consistent":
       return { light, word: "Consistent", sentence: "The chain fits together, but no key signed it." };
     case "unsigned":
       return { light, word: "Not sealed", sentence: "Nothing protects this record: no claim about it can be checked." };
     case "unknown_signer":
-      return { light, word: "Unknown signer", sentence: "Nothing was changed since it was sealed. The key that sealed it is not one you trust." };
+      return { light, word: "Unknown signer", sentence: `Nothing was changed since ${unknownKey(report)} sealed it. That key is not one you trust.` };
     case "tampered":
+      if (report.findings.some((one) => one.code === "seals_gone")) return { light, word: "Seals gone", sentence: "Its seals are gone: this record was sealed before, and nothing protects it now." };
       return { light, word: "Changed", sentence: `Changed${place}: this is not what was sealed.` };
     case "forged":
       return { light, word: "Forged", sentence: `Forged${place}: a signature or a key does not fit.` };
     case "forked":
       return { light, word: "Forked", sentence: `Forked: two sealed continuations of one beginning exist${place}.` };
     case "rolled_back":
-      return { light, word: "Rolled back", sentence: "Rolled back: a newer state of this record is known." };
+      return { light, word: "Rolled back", sentence: "Rolled back: this is an older state, and a newer one was sealed." };
     case "truncated":
-      return { light, word: "Cut", sentence: "Cut: the record is shorter than a known head requires." };
+      return { light, word: "Cut", sentence: "Cut: this copy ends before the newest seal that is known of it. A newer state was sealed." };
     case "foreign":
       return { light, word: "Another record", sentence: "This is a sealed record, but of another thread, run or place." };
     case "missing":
@@ -99,6 +124,27 @@ function sentenceOf(report: Report): Judged {
     default:
       return { light: "amber", word: report.verdict, sentence: `The verdict is ${report.verdict}.` };
   }
+}
+
+function unknownKey(report: Report): string {
+  const signer = report.signers.find((one) => !isTrusted(one));
+  return signer === undefined ? "an unknown key" : `key ${shortKey(signer)}`;
+}
+
+/** What a reader might believe, and this verdict does not show. */
+export function unproved(report: Report): string[] {
+  const isSealed = report.stats.checkpoints > 0;
+  return [
+    !isSealed ? "That anything in it is as it was: nothing is sealed." : "",
+    isSealed && !report.signers.some(isTrusted) ? "Whose key sealed it: a file cannot show who holds a key." : "",
+    isEvidence(report) ? "Anything after the place of the change." : "",
+    isSealed && report.completeness !== "final" && report.completeness !== "head" ? "That no later turns exist: this copy may be an older one." : "",
+    report.verdict === "unsigned_tail" ? "The turns after the last seal." : "",
+    isSealed && !report.dates?.stamped ? "The time: it is that of the signer's own clock." : "",
+    report.findings.some((one) => one.code === "bodies_unread") ? "What the texts have that were left out." : "",
+    report.findings.some((one) => one.code === "redacted") ? "What the redacted places had: only that they were sealed." : "",
+    "That the agent reported the truth, or did nothing outside this record.",
+  ].filter((one) => one !== "");
 }
 
 /** `sealed`: the time that the last seal states, where the report has none. */
@@ -116,7 +162,7 @@ function integrity(report: Report): Facet {
   }
   if (report.verdict === "unsigned" || report.verdict === "consistent") return { name, light: "none", sentence: "There is no seal, so a change could not be seen." };
   if (report.verdict === "unsigned_tail") return { name, light: "amber", sentence: `${seals} hold. The bytes after the last one are not covered.` };
-  if (report.verdict === "partial") return { name, light: "amber", sentence: `${seals} hold, but named parts lie outside them.` };
+  if (report.verdict === "partial") return { name, light: "amber", sentence: `${seals} hold, but named parts are outside of what they cover.` };
   const redacted = report.findings.filter((one) => one.code === "redacted").length;
   return { name, light: "green", sentence: `Every byte is as it was sealed: ${seals} hold.${redacted > 0 ? ` ${count(redacted, "redaction")} left the seals valid.` : ""}` };
 }
@@ -125,10 +171,10 @@ function trust(report: Report): Facet {
   const name = "Trust";
   if (report.signers.length === 0) return { name, light: "none", sentence: "No signer was found." };
   const bad = report.signers.find((one) => one.status === "revoked" || one.status === "rejected");
-  if (bad !== undefined) return { name, light: "red", sentence: `The key ${bad.key.slice(0, 12)}… was revoked.` };
-  const unknown = report.signers.filter((one) => one.status !== "trusted" && one.status !== "pinned");
-  if (unknown.length > 0) return { name, light: "amber", sentence: `Key ${unknown[0]!.key.slice(0, 12)}… sealed it. Add the signer's identity file if you trust it.` };
-  return { name, light: "green", sentence: `Sealed by ${signersOf(report)}, whose key is trusted here.` };
+  if (bad !== undefined) return { name, light: "red", sentence: `The key ${shortKey(bad)} was revoked.` };
+  const unknown = report.signers.filter((one) => !isTrusted(one));
+  if (unknown.length > 0) return { name, light: "amber", sentence: `Key ${shortKey(unknown[0]!)} sealed it. Whose it is, is not known here.` };
+  return { name, light: "green", sentence: `Sealed by ${signersOf(report)}, ${shortKey(report.signers[0]!)}, which is trusted here.` };
 }
 
 function completeness(report: Report): Facet {
@@ -149,6 +195,9 @@ function freshness(report: Report, sealed: string | null): Facet {
 
 const CODES: Readonly<Record<string, string>> = {
   line_changed: "This line was changed after it was sealed",
+  head_ahead: "A newer seal of this record is known: this is an older state",
+  head_missing: "The newest known seal is not in this record",
+  seals_gone: "It was sealed, and its seals are not here any more",
   lines_removed: "Lines were removed here",
   line_removed: "A line was removed here",
   line_added: "A line was added here",
@@ -161,7 +210,7 @@ const CODES: Readonly<Record<string, string>> = {
   end_unproved: "Nothing shows that the last seal is the newest",
   redacted: "A part was redacted; the seals stay valid",
   body_missing: "A detached body is not here",
-  bodies_unread: "Detached bodies were not looked for",
+  bodies_unread: "Texts that are kept beside the record are not here",
   truncated: "The end is missing",
   log_truncated: "Sealed lines are missing at the end",
 };

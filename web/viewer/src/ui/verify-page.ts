@@ -4,10 +4,9 @@ import DEMO from "../../../verify/demo/record.jsonl";
 import type { Assets } from "../client.js";
 import { type Answer, type Asked, type Trusted, NO_TRUST } from "../core.js";
 import { type Compared, compareFile, homeOf, openParts, rowOf } from "../export/open.js";
-import { textOf } from "../export/fill.js";
 import type { HeldLog } from "../home.js";
 import { type Identity, readGiven } from "../identity.js";
-import { verifyBytes } from "../open-log.js";
+import { plainTextOf, verifyBytes } from "../open-log.js";
 import { isProof, proofLines } from "../read/proof-lines.js";
 import { announce, button, foreign, h, icon, replace } from "./dom.js";
 import { receivedNote } from "./banner.js";
@@ -166,9 +165,9 @@ export class VerifyPage implements Page {
       replace(card, h("p", {}, foreign(one.name), ` has parts in other files. Drop them too: ${opened.missing.join(", ")}.`));
       return;
     }
-    const notes = exportNotes(compared, opened.logs);
+    const notes = exportNotes(compared, await plainTextOf(this.options.assets, opened.logs.map((log) => ({ log: log.row.log, bytes: log.bytes }))));
     const all: { name: string; answers: Answer[] }[] = [];
-    for (const log of opened.logs) all.push({ name: log.row.log, answers: await verifyBytes(this.options.assets, this.asked(log.row.log.replace(/[/:]/g, "-").replace(/(\.jsonl)?$/, ".jsonl"), log.seals, log.bodies, log.bodiesLeftOut), log.bytes) });
+    for (const log of opened.logs) all.push({ name: log.row.log, answers: await verifyBytes(this.options.assets, this.asked(fileName(log.row.log), log.seals, log.bodies, log.bodiesLeftOut), log.bytes) });
     const worst = all.reduce((a, b) => (rank(judged(b.answers).light) > rank(judged(a.answers).light) ? b : a));
     const list = h("ul", { class: "notes" }, ...notes.map((note) => h("li", { "data-light": note.light }, icon(LIGHT_ICON[note.light]), h("span", { text: note.text }))));
     fillCard(card, one.name, worst.answers, list, this.showButton(opened.index.name, opened.logs));
@@ -248,8 +247,14 @@ async function asIdentity(name: string, content: Uint8Array): Promise<Awaited<Re
   }
 }
 
+/** What the file of a log may be called: by its ending some kinds are recognised. */
+function fileName(log: string): string {
+  const name = log.replace(/[/:]/g, "-");
+  return /\.[a-z0-9]{1,8}$/.test(name) ? name : `${name}.jsonl`;
+}
+
 /** What a received file shows, against what this page makes of its record. */
-function exportNotes(compared: Compared, logs: readonly HeldLog[]): { light: Light; text: string }[] {
+function exportNotes(compared: Compared, own: string | null): { light: Light; text: string }[] {
   const notes: { light: Light; text: string }[] = [];
   notes.push(compared.isKnownFrame ? { light: "green", text: "Its code is that of ThreadSeal, unchanged." }
     : { light: "red", text: "Its code or its frame is not one that this page knows. What it shows when opened may be anything." });
@@ -257,8 +262,8 @@ function exportNotes(compared: Compared, logs: readonly HeldLog[]): { light: Lig
     notes.push({ light: "none", text: "Without scripts it shows no text of the session, since it is encrypted." });
     return notes;
   }
-  const isSame = compared.text === textOf(logs.map((one) => ({ log: one.row.log, bytes: one.bytes })));
-  notes.push(isSame ? { light: "green", text: "The text that it shows without scripts is that of its record." }
+  if (own === null) notes.push({ light: "amber", text: "The text that it shows without scripts is not compared: this page has no WebAssembly core." });
+  else notes.push(compared.text === own ? { light: "green", text: "The text that it shows without scripts is that of its record." }
     : { light: "red", text: "The text that it shows without scripts is not that of its record." });
   const title = `${compared.boot.index?.name ?? ""} · ThreadSeal`;
   if (compared.title !== title) notes.push({ light: "red", text: "Its title is not that of its record." });

@@ -3,7 +3,9 @@
 
 import { h } from "./dom.js";
 
+/** Rows that are made before they are in sight, in pixels; so many of them in one frame. */
 const OVERSCAN = 600;
+const MAX_AHEAD = 2;
 /** Browsers lay out no taller element; beyond it the scroll bar is coarser than the rows. */
 const MAX_HEIGHT = 15_000_000;
 /** Most rows that are printed. */
@@ -113,7 +115,11 @@ export class VirtualList {
     this.printing = isPrinting;
     this.clear();
     this.scroller.classList.toggle("printing", isPrinting);
-    if (!isPrinting) return ended ? this.reset() : this.draw();
+    if (!isPrinting) {
+      if (ended) this.reset();
+      else this.draw();
+      return;
+    }
     this.space.style.removeProperty("height");
     this.height = -1;
     const most = Math.min(this.rows.count(), MAX_PRINTED);
@@ -125,7 +131,7 @@ export class VirtualList {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      this.draw();
+      if (this.draw()) this.schedule();
     });
   }
 
@@ -137,34 +143,29 @@ export class VirtualList {
     return this.scroller.scrollTop * this.factor();
   }
 
-  draw(): void {
-    if (this.printing || this.scroller.clientHeight === 0) return;
+  /** Draws what is in sight, and some of what may come into sight; true: more of that is left for the next frame. */
+  draw(): boolean {
+    const view = this.scroller.clientHeight;
+    if (this.printing || view === 0) return false;
+    const scroll = this.scroller.scrollTop;
+    const factor = this.factor();
+    const top = scroll * factor;
     // The first row in sight stays where it is, whatever is measured above it.
-    const anchor = this.first();
+    const anchor = this.heights.find(top + 1);
     const before = this.heights.before(anchor);
-    for (let pass = 0; pass < 3 && this.drawOnce(); pass++) {
-      const moved = this.heights.before(anchor) - before;
-      if (moved !== 0 && this.scroller.scrollTop > 0) this.scroller.scrollTop += moved / this.factor();
-      if (moved === 0 && pass > 0) break;
-    }
-    this.position();
+    let moved = 0;
+    for (let pass = 0; pass < 3 && this.drawSeen(top + moved, view); pass++) moved = this.heights.before(anchor) - before;
+    const isLeft = this.drawAhead(top + moved, view);
+    const goal = scroll > 0 ? Math.max(0, scroll + moved / factor) : scroll;
+    this.position(goal);
+    if (moved !== 0 && goal !== scroll) this.scroller.scrollTop = goal;
+    return isLeft;
   }
 
-  /** Whether a height was not as it was guessed. */
-  private drawOnce(): boolean {
-    const top = this.top();
-    const from = this.heights.find(Math.max(0, top - OVERSCAN));
-    const end = top + this.scroller.clientHeight + OVERSCAN;
-    const fresh: number[] = [];
-    let y = this.heights.before(from);
-    let to = from;
-    for (; to < this.rows.count() && y < end; to++) {
-      y += this.heights.at(to);
-      if (!this.shown.has(to)) fresh.push(to);
-    }
-    for (const [at, element] of this.shown) {
-      if ((at < from || at >= to) && !element.contains(document.activeElement)) this.remove(at, element);
-    }
+  /** Measures rows at once, since they are seen in this frame. Whether a height was not as it was guessed. */
+  private drawSeen(top: number, view: number): boolean {
+    const { from, to } = this.range(top, top + view);
+    const fresh = this.missing(from, to);
     for (const at of fresh) this.insert(at);
     let changed = false;
     for (const at of fresh) {
@@ -172,6 +173,32 @@ export class VirtualList {
       if (size > 0 && this.heights.set(at, size)) changed = true;
     }
     return changed;
+  }
+
+  /** Rows that are not seen yet are measured when the browser has laid them out. */
+  private drawAhead(top: number, view: number): boolean {
+    const seen = this.range(top, top + view);
+    const { from, to } = this.range(Math.max(0, top - OVERSCAN), top + view + OVERSCAN);
+    for (const [at, element] of this.shown) {
+      if ((at < from || at >= to) && !element.contains(document.activeElement)) this.remove(at, element);
+    }
+    const fresh = [...this.missing(seen.to, to), ...this.missing(from, seen.from).reverse()];
+    for (const at of fresh.slice(0, MAX_AHEAD)) this.insert(at);
+    return fresh.length > MAX_AHEAD;
+  }
+
+  /** The rows between two heights. */
+  private range(top: number, end: number): { readonly from: number; readonly to: number } {
+    const from = this.heights.find(top);
+    let to = from;
+    for (let y = this.heights.before(from); to < this.rows.count() && y < end; to++) y += this.heights.at(to);
+    return { from, to };
+  }
+
+  private missing(from: number, to: number): number[] {
+    const found: number[] = [];
+    for (let at = from; at < to; at++) if (!this.shown.has(at)) found.push(at);
+    return found;
   }
 
   private make(at: number): HTMLElement {
@@ -202,12 +229,12 @@ export class VirtualList {
     this.space.replaceChildren();
   }
 
-  private position(): void {
+  private position(scroll: number): void {
     const factor = this.factor();
     const height = Math.ceil(this.heights.total() / factor);
     if (height !== this.height) this.space.style.setProperty("height", `${height}px`);
     this.height = height;
-    const shift = factor === 1 ? 0 : this.scroller.scrollTop * (1 - factor);
+    const shift = factor === 1 ? 0 : scroll * (1 - factor);
     for (const [at, element] of this.shown) {
       const y = Math.round(this.heights.before(at) + shift);
       if (this.ys.get(element) === y) continue;
@@ -218,7 +245,9 @@ export class VirtualList {
 
   private resized(entries: readonly ResizeObserverEntry[]): void {
     let changed = false;
-    const anchor = this.first();
+    const scroll = this.scroller.scrollTop;
+    const factor = this.factor();
+    const anchor = this.heights.find(scroll * factor + 1);
     const before = this.heights.before(anchor);
     for (const { target } of entries) {
       const at = this.places.get(target);
@@ -228,8 +257,9 @@ export class VirtualList {
     }
     if (!changed) return;
     const moved = this.heights.before(anchor) - before;
-    if (moved !== 0) this.scroller.scrollTop += moved / this.factor();
-    this.position();
+    const goal = scroll > 0 ? Math.max(0, scroll + moved / factor) : scroll;
+    this.position(goal);
+    if (moved !== 0 && goal !== scroll) this.scroller.scrollTop = goal;
     this.schedule();
   }
 }
