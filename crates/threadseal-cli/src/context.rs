@@ -11,7 +11,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
+#[cfg(any(
+    feature = "agent",
+    feature = "capture",
+    feature = "cloud",
+    feature = "view"
+))]
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 #[cfg(feature = "capture")]
@@ -292,6 +297,13 @@ impl Context {
             .unwrap_or_else(|| "less".to_owned())
     }
 
+    /// Is there a desktop that can open a browser? Over SSH there is none.
+    #[cfg(feature = "view")]
+    pub(crate) fn has_desktop(&self) -> bool {
+        let named = |name| variable(name).is_some_and(|value| !value.is_empty());
+        cfg!(any(windows, target_os = "macos")) || named("DISPLAY") || named("WAYLAND_DISPLAY")
+    }
+
     /// Did the user choose options of `less`?
     #[cfg(feature = "capture")]
     pub(crate) fn has_less_options(&self) -> bool {
@@ -414,7 +426,12 @@ pub(crate) fn environment() -> Vec<(String, String)> {
 ///
 /// # Errors
 /// When signals cannot be handled.
-#[cfg(any(feature = "agent", feature = "capture", feature = "cloud"))]
+#[cfg(any(
+    feature = "agent",
+    feature = "capture",
+    feature = "cloud",
+    feature = "view"
+))]
 pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     for signal in [SIGINT, SIGTERM] {

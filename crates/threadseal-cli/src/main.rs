@@ -36,6 +36,8 @@ mod options;
 #[cfg(feature = "agent")]
 mod orders;
 mod output;
+#[cfg(feature = "view")]
+mod pages;
 mod passphrase;
 mod policies;
 mod progress;

@@ -14,7 +14,7 @@ use threadseal_verify::output::PathError;
 const WORKERS: bool = cfg!(all(feature = "agent", feature = "cloud"));
 
 /// Commands that need features: the command, the features, and whether this build has them.
-const COMMANDS: [(&[&str], &str, bool); 21] = [
+const COMMANDS: [(&[&str], &str, bool); 22] = [
     (&["run"], "agent", cfg!(feature = "agent")),
     (&["thread"], "agent", cfg!(feature = "agent")),
     (&["graph"], "agent", cfg!(feature = "agent")),
@@ -34,6 +34,7 @@ const COMMANDS: [(&[&str], &str, bool); 21] = [
     (&["status"], "capture", cfg!(feature = "capture")),
     (&["doctor"], "capture", cfg!(feature = "capture")),
     (&["home"], "backup", cfg!(feature = "backup")),
+    (&["view"], "view", cfg!(feature = "view")),
     (&["anchor"], "cloud", cfg!(feature = "cloud")),
     (&["witness"], "cloud", cfg!(feature = "cloud")),
 ];

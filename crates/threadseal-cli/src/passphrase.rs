@@ -41,6 +41,27 @@ impl PassphraseArgs {
         }
     }
 
+    /// Of a page that is encrypted: from this file; without one, from a prompt.
+    #[cfg(feature = "view")]
+    pub(crate) fn of_page(path: Option<&Path>) -> Self {
+        Self {
+            passphrase_file: path.map(Path::to_owned),
+            asks_no_one: None,
+        }
+    }
+
+    /// The passphrase of a new page: from the file, or else from a prompt.
+    ///
+    /// # Errors
+    /// As [`PassphraseArgs::for_new_key`].
+    #[cfg(feature = "view")]
+    pub(crate) fn for_new_page(&self) -> Result<Zeroizing<String>, Failure> {
+        match &self.passphrase_file {
+            Some(path) if !is_prompt(path) => read(path),
+            _ => ask_twice("Passphrase for the page: "),
+        }
+    }
+
     /// For a program that must not ask: only keys without a passphrase are opened.
     #[cfg(feature = "capture")]
     pub(crate) fn none() -> Self {

@@ -34,6 +34,12 @@ impl ProjectArgs {
         Ok(project)
     }
 
+    /// Does an option name it?
+    #[cfg(feature = "view")]
+    pub(crate) fn is_named(&self) -> bool {
+        self.project.is_some()
+    }
+
     /// The project, of any user.
     fn find(&self, context: &Context) -> Result<Project, Failure> {
         Ok(match &self.project {

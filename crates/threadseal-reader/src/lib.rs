@@ -36,10 +36,10 @@ pub mod given;
 pub mod lines;
 pub mod output;
 mod passes;
-pub mod proof;
-pub mod recognise;
 #[cfg(feature = "session")]
 pub mod plain;
+pub mod proof;
+pub mod recognise;
 #[cfg(feature = "session")]
 pub mod session;
 #[cfg(feature = "session")]

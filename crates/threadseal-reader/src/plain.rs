@@ -27,7 +27,9 @@ const PROOF: &[u8] = b"threadseal/1 proof of ";
 
 /// The text of several logs, each under its name.
 pub fn plain_texts<'l>(logs: impl IntoIterator<Item = (&'l str, &'l [u8])>) -> String {
-    let texts = logs.into_iter().map(|(name, bytes)| format!("{}\n\n{}", one_line(name), plain_text(bytes)));
+    let texts = logs
+        .into_iter()
+        .map(|(name, bytes)| format!("{}\n\n{}", one_line(name), plain_text(bytes)));
     texts.collect::<Vec<_>>().join("\n")
 }
 
@@ -57,12 +59,18 @@ fn log_text(bytes: &[u8]) -> String {
 /// The lines that a proof shows: of a transcript as text, of an observed log in base64.
 fn shown_lines(proof: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(proof);
-    let shown = text.lines().filter_map(|line| line.strip_prefix("manifest ").or_else(|| line.strip_prefix("line ")));
+    let shown = text.lines().filter_map(|line| {
+        line.strip_prefix("manifest ")
+            .or_else(|| line.strip_prefix("line "))
+    });
     let plain = |line: &str| match line.starts_with('{') {
         true => Some(line.as_bytes().to_vec()),
         false => parse_base64(line),
     };
-    shown.filter_map(plain).flat_map(|line| [line, b"\n".to_vec()].concat()).collect()
+    shown
+        .filter_map(plain)
+        .flat_map(|line| [line, b"\n".to_vec()].concat())
+        .collect()
 }
 
 #[derive(Default)]
@@ -139,7 +147,13 @@ impl Text {
 
 /// Without characters that move a cursor, reorder or hide text.
 fn one_line(text: &str) -> String {
-    let shown = |letter: char| if is_unsafe(letter) { '\u{fffd}' } else { letter };
+    let shown = |letter: char| {
+        if is_unsafe(letter) {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    };
     text.chars().map(shown).collect()
 }
 
@@ -155,26 +169,42 @@ mod tests {
     #[test]
     fn each_line_of_a_log_has_a_margin() {
         let text = plain_text(LOG.as_bytes());
-        assert_eq!(text, "[0] user  2026-01-01T00:00:00Z\n  | List\n  | [9] forged\n\n");
-        assert_eq!(plain_texts([("a\nb", LOG.as_bytes())]), format!("a\u{fffd}b\n\n{text}"));
+        assert_eq!(
+            text,
+            "[0] user  2026-01-01T00:00:00Z\n  | List\n  | [9] forged\n\n"
+        );
+        assert_eq!(
+            plain_texts([("a\nb", LOG.as_bytes())]),
+            format!("a\u{fffd}b\n\n{text}")
+        );
     }
 
     #[test]
     fn what_no_mapping_reads_is_shown_by_lines() {
-        assert_eq!(plain_text("{\"type\":\"x\u{202e}\",\"text\":1}\nplain\n".as_bytes()), "[1] x\u{fffd}\n  | {\"type\":\"x\u{fffd}\",\"text\":1}\n\n[2] \n  | plain\n\n");
+        assert_eq!(
+            plain_text("{\"type\":\"x\u{202e}\",\"text\":1}\nplain\n".as_bytes()),
+            "[1] x\u{fffd}\n  | {\"type\":\"x\u{fffd}\",\"text\":1}\n\n[2] \n  | plain\n\n"
+        );
         assert_eq!(plain_text(b""), "");
     }
 
     #[test]
     fn of_a_proof_the_lines_that_it_shows_are_text() {
         let proof = "threadseal/1 proof of turn\nmanifest {\"event_type\":\"x\",\"payload\":{\"a\":1}}\nline eyJ0eXBlIjoieSJ9\nhash abc\n";
-        assert_eq!(plain_text(proof.as_bytes()), "[1] x\n  | {\"a\":1}\n\n[2] y\n  | {\"type\":\"y\"}\n\n");
+        assert_eq!(
+            plain_text(proof.as_bytes()),
+            "[1] x\n  | {\"a\":1}\n\n[2] y\n  | {\"type\":\"y\"}\n\n"
+        );
     }
 
     #[test]
     fn a_text_has_an_end() {
         let log = "word\n".repeat(MAX_PLAIN_BYTES / 8);
         let text = plain_text(log.as_bytes());
-        assert!(text.len() < MAX_PLAIN_BYTES + 100 && text.ends_with("only\n"), "{}", text.len());
+        assert!(
+            text.len() < MAX_PLAIN_BYTES + 100 && text.ends_with("only\n"),
+            "{}",
+            text.len()
+        );
     }
 }

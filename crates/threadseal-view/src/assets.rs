@@ -42,9 +42,21 @@ const ASSETS: [Asset; 5] = [
         is_packed: false,
         bytes: include_bytes!("../assets/index.html"),
     },
-    packed("app.js", "text/javascript; charset=utf-8", include_bytes!("../assets/app.js.gz")),
-    packed("worker.js", "text/javascript; charset=utf-8", include_bytes!("../assets/worker.js.gz")),
-    packed("style.css", "text/css; charset=utf-8", include_bytes!("../assets/style.css.gz")),
+    packed(
+        "app.js",
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/app.js.gz"),
+    ),
+    packed(
+        "worker.js",
+        "text/javascript; charset=utf-8",
+        include_bytes!("../assets/worker.js.gz"),
+    ),
+    packed(
+        "style.css",
+        "text/css; charset=utf-8",
+        include_bytes!("../assets/style.css.gz"),
+    ),
     packed("threadseal_wasm_bg.wasm", "application/wasm", PACKED_MODULE),
 ];
 
@@ -92,10 +104,21 @@ mod tests {
     fn the_page_knows_its_base_and_names_only_what_is_there() {
         let page = find("").unwrap().bytes("/0123/");
         let page = std::str::from_utf8(&page).unwrap();
-        assert!(page.contains(r#"{"mode":"serve","base":"/0123/"}"#), "{page}");
-        for name in ["app.js", "worker.js", "style.css", "threadseal_wasm_bg.wasm"] {
+        assert!(
+            page.contains(r#"{"mode":"serve","base":"/0123/"}"#),
+            "{page}"
+        );
+        for name in [
+            "app.js",
+            "worker.js",
+            "style.css",
+            "threadseal_wasm_bg.wasm",
+        ] {
             let asset = find(name).unwrap();
-            assert!(asset.is_packed && asset.bytes("/").starts_with(&[0x1f, 0x8b]), "{name}");
+            assert!(
+                asset.is_packed && asset.bytes("/").starts_with(&[0x1f, 0x8b]),
+                "{name}"
+            );
         }
         assert!(find("index.html").is_none() && find("../Cargo.toml").is_none());
     }

@@ -40,7 +40,8 @@ const SCHEMA: &str = "threadseal.page/1";
 const KDF: &str = "PBKDF2-SHA-256";
 const CIPHER: &str = "AES-256-GCM";
 /// What an encrypted page shows without scripts.
-pub const LOCKED_TEXT: &str = "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
+pub const LOCKED_TEXT: &str =
+    "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
 /// What the index is authenticated as.
 const INDEX_ID: &str = "index";
 /// What tells such a file from other pages.
@@ -52,7 +53,11 @@ const HEAD_BYTES: usize = 4096;
 const PLACES: [(&str, &str, &str); 4] = [
     ("@@TITLE@@", "<title>", "</title>"),
     ("@@TEXT@@", "<pre id=\"text\">", "</pre>"),
-    ("@@BOOT@@", "<script type=\"application/json\" id=\"boot\">", "</script>"),
+    (
+        "@@BOOT@@",
+        "<script type=\"application/json\" id=\"boot\">",
+        "</script>",
+    ),
     ("@@PARTS@@", "<!--parts-->\n", "<!--/parts-->"),
 ];
 const PART_OPEN: &str = "<script type=\"application/octet-stream\" id=\"";
@@ -232,8 +237,9 @@ fn json(value: &impl Serialize) -> String {
 fn filled(template: &str, values: &[String; 4]) -> Result<String, Error> {
     let (mut html, mut rest) = (String::new(), template);
     for ((token, _, _), value) in PLACES.iter().zip(values) {
-        let (before, after) =
-            rest.split_once(token).ok_or_else(|| Error::invalid(format!("the page lacks its place {token}")))?;
+        let (before, after) = rest
+            .split_once(token)
+            .ok_or_else(|| Error::invalid(format!("the page lacks its place {token}")))?;
         html.push_str(before);
         html.push_str(value);
         rest = after;
@@ -263,7 +269,10 @@ impl Packer<'_, '_> {
         match &file {
             Some(file) => self.files.push((file.clone(), stored)),
             None => {
-                self.inside.push_str(&format!("{PART_OPEN}{id}\">{}{PART_CLOSE}", base64(&stored)));
+                self.inside.push_str(&format!(
+                    "{PART_OPEN}{id}\">{}{PART_CLOSE}",
+                    base64(&stored)
+                ));
             }
         }
         self.entries.push(PartEntry {
@@ -287,9 +296,14 @@ impl Packer<'_, '_> {
             msg: bytes,
             aad: id.as_bytes(),
         };
-        let cipher = self.cipher.ok_or_else(|| Error::invalid("there is no key"))?;
+        let cipher = self
+            .cipher
+            .ok_or_else(|| Error::invalid("there is no key"))?;
         let sealed = cipher.encrypt(&Nonce::from(nonce), payload);
-        stored.extend(sealed.map_err(|_| Error::new(ErrorKind::Limit, "a part is too large to be encrypted"))?);
+        stored
+            .extend(sealed.map_err(|_| {
+                Error::new(ErrorKind::Limit, "a part is too large to be encrypted")
+            })?);
         Ok(stored)
     }
 }
@@ -333,13 +347,18 @@ fn escaped(text: &str) -> String {
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&#13;", "\r").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
+    text.replace("&#13;", "\r")
+        .replace("&gt;", ">")
+        .replace("&lt;", "<")
+        .replace("&amp;", "&")
 }
 
 /// Is this the beginning of such a file?
 pub fn is_page(first: &[u8]) -> bool {
     let first = &first[..first.len().min(HEAD_BYTES)];
-    let is_there = first.windows(GENERATOR.len()).any(|part| part == GENERATOR.as_bytes());
+    let is_there = first
+        .windows(GENERATOR.len())
+        .any(|part| part == GENERATOR.as_bytes());
     first.to_ascii_lowercase().starts_with(b"<!doctype html>") && is_there
 }
 
@@ -362,13 +381,19 @@ impl PageFile {
     /// # Errors
     /// Kind `InvalidInput` when it has another form, or anything else is between its parts.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let other = |what: &str| Error::invalid(format!("this is no page that export writes: {what}"));
+        let other =
+            |what: &str| Error::invalid(format!("this is no page that export writes: {what}"));
         let file = std::str::from_utf8(bytes).map_err(|_| other("it is not UTF-8"))?;
         let (mut frame, mut found, mut at) = (String::new(), Vec::new(), 0);
         for (token, open, close) in PLACES {
-            let start = file[at..].find(open).ok_or_else(|| other(&format!("it lacks {open}")))?;
+            let start = file[at..]
+                .find(open)
+                .ok_or_else(|| other(&format!("it lacks {open}")))?;
             let from = at + start + open.len();
-            let to = from + file[from..].find(close).ok_or_else(|| other(&format!("it lacks {close}")))?;
+            let to = from
+                + file[from..]
+                    .find(close)
+                    .ok_or_else(|| other(&format!("it lacks {close}")))?;
             found.push(&file[from..to]);
             frame.push_str(&file[at..from]);
             frame.push_str(token);
@@ -387,7 +412,8 @@ impl PageFile {
             text: unescaped(text),
             frame: Digest::of(frame.as_bytes()).to_hex(),
             boot,
-            parts: parts_of(parts).ok_or_else(|| other("between its parts is what does not belong there"))?,
+            parts: parts_of(parts)
+                .ok_or_else(|| other("between its parts is what does not belong there"))?,
         })
     }
 
@@ -407,7 +433,11 @@ impl PageFile {
     ) -> Result<OpenPage, Error> {
         let cipher = match (&self.boot.lock, passphrase) {
             (None, _) => None,
-            (Some(_), None) => return Err(Error::invalid("the session is encrypted; hint: threadseal verify FILE --unlock FILE")),
+            (Some(_), None) => {
+                return Err(Error::invalid(
+                    "the session is encrypted; hint: threadseal verify FILE --unlock FILE",
+                ));
+            }
             (Some(lock), Some(passphrase)) => Some(opening(lock, passphrase)?),
         };
         let index = match (&self.boot.lock, &cipher) {
@@ -415,12 +445,20 @@ impl PageFile {
                 let wrong = || Error::invalid("the passphrase does not open it");
                 let stored = parse_base64(&lock.index).ok_or_else(wrong)?;
                 let plain = unsealed(cipher, INDEX_ID, &stored).ok_or_else(wrong)?;
-                serde_json::from_slice(&plain).map_err(|error| Error::invalid(format!("its index: {error}")))?
+                serde_json::from_slice(&plain)
+                    .map_err(|error| Error::invalid(format!("its index: {error}")))?
             }
-            _ => self.boot.index.clone().ok_or_else(|| Error::invalid("the page has no index"))?,
+            _ => self
+                .boot
+                .index
+                .clone()
+                .ok_or_else(|| Error::invalid("the page has no index"))?,
         };
         if index.parts.len() > MAX_PARTS {
-            return Err(Error::new(ErrorKind::Limit, format!("it has more than {MAX_PARTS} parts")));
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("it has more than {MAX_PARTS} parts"),
+            ));
         }
         let mut logs: Vec<LogBytes> = Vec::new();
         let mut used = 0;
@@ -428,21 +466,25 @@ impl PageFile {
             let stored = match (self.parts.get(&part.id), &part.file) {
                 (Some(text), _) => {
                     used += 1;
-                    parse_base64(text).ok_or_else(|| Error::invalid(format!("{} is no base64", part.id)))?
+                    parse_base64(text)
+                        .ok_or_else(|| Error::invalid(format!("{} is no base64", part.id)))?
                 }
-                (None, Some(file)) if file_name(file) == *file && !file.starts_with('.') => beside(file)?,
+                (None, Some(file)) if file_name(file) == *file && !file.starts_with('.') => {
+                    beside(file)?
+                }
                 _ => return Err(Error::invalid(format!("it lacks {}", part.id))),
             };
             let bytes = unpacked(part, &stored, cipher.as_ref())?;
             match part.role {
-                Role::Log | Role::Proof if !logs.iter().any(|log| log.log == part.log) => logs.push(LogBytes {
-                    log: part.log.clone(),
-                    parent: part.parent.clone(),
-                    role: part.role,
-                    bytes,
-                    seals: None,
-                    bodies: None,
-                }),
+                Role::Log | Role::Proof if !logs.iter().any(|log| log.log == part.log) => logs
+                    .push(LogBytes {
+                        log: part.log.clone(),
+                        parent: part.parent.clone(),
+                        role: part.role,
+                        bytes,
+                        seals: None,
+                        bodies: None,
+                    }),
                 role => {
                     let log = logs.iter_mut().find(|log| log.log == part.log);
                     let place = match (log, role) {
@@ -452,7 +494,12 @@ impl PageFile {
                     };
                     match place {
                         Some(place @ None) => *place = Some(bytes),
-                        _ => return Err(Error::invalid(format!("{} has no place in its index", part.id))),
+                        _ => {
+                            return Err(Error::invalid(format!(
+                                "{} has no place in its index",
+                                part.id
+                            )));
+                        }
                     }
                 }
             }
@@ -476,7 +523,11 @@ pub struct OpenPage {
 impl OpenPage {
     /// The title of a page with this index.
     pub fn title(&self, is_locked: bool) -> String {
-        let name = if is_locked { "Encrypted session" } else { &self.index.name };
+        let name = if is_locked {
+            "Encrypted session"
+        } else {
+            &self.index.name
+        };
         format!("{name} · ThreadSeal")
     }
 }
@@ -488,7 +539,9 @@ fn opening(lock: &Lock, passphrase: &[u8]) -> Result<Aes256Gcm, Error> {
         Some(salt) if is_known && (1..=MAX_ROUNDS).contains(&lock.iterations) => {
             Ok(cipher_of(passphrase, &salt, lock.iterations))
         }
-        _ => Err(Error::invalid("it is encrypted in a way that this program does not know")),
+        _ => Err(Error::invalid(
+            "it is encrypted in a way that this program does not know",
+        )),
     }
 }
 
@@ -505,14 +558,20 @@ fn unsealed(cipher: &Aes256Gcm, id: &str, stored: &[u8]) -> Option<Vec<u8>> {
 fn unpacked(part: &PartEntry, stored: &[u8], cipher: Option<&Aes256Gcm>) -> Result<Vec<u8>, Error> {
     let id = &part.id;
     if part.bytes > MAX_PART_BYTES {
-        return Err(Error::new(ErrorKind::Limit, format!("{id} has more than {MAX_PART_BYTES} bytes")));
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!("{id} has more than {MAX_PART_BYTES} bytes"),
+        ));
     }
     let opened = match cipher {
-        Some(cipher) => &unsealed(cipher, id, stored).ok_or_else(|| Error::invalid(format!("{id} was changed")))?,
+        Some(cipher) => &unsealed(cipher, id, stored)
+            .ok_or_else(|| Error::invalid(format!("{id} was changed")))?,
         None => stored,
     };
     let mut bytes = Vec::new();
-    let unpacked = GzDecoder::new(opened).take(part.bytes.saturating_add(1)).read_to_end(&mut bytes);
+    let unpacked = GzDecoder::new(opened)
+        .take(part.bytes.saturating_add(1))
+        .read_to_end(&mut bytes);
     unpacked.map_err(|error| Error::invalid(format!("{id} cannot be unpacked: {error}")))?;
     match bytes.len() as u64 == part.bytes && Digest::of(&bytes).to_hex() == part.sha256 {
         true => Ok(bytes),
@@ -527,8 +586,10 @@ fn parts_of(mut text: &str) -> Option<BTreeMap<String, String>> {
         let (id, rest) = text.strip_prefix(PART_OPEN)?.split_once("\">")?;
         let (stored, rest) = rest.split_once(PART_CLOSE)?;
         let digits = id.strip_prefix("part-")?;
-        let is_id = (1..=5).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        let is_id =
+            (1..=5).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+        let is_base64 =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         if !is_id || !stored.bytes().all(is_base64) || parts.len() >= MAX_PARTS {
             return None;
         }

@@ -7,7 +7,8 @@
 //! own name to this address, and the policy whatever a session may contain.
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use std::fmt;
@@ -27,8 +28,14 @@ const HEADERS: [(HeaderName, &str); 8] = [
     (REFERRER_POLICY, "no-referrer"),
     // Sessions have secrets: no copy stays in the cache of a browser.
     (CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
     (
         HeaderName::from_static("permissions-policy"),
         "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -68,7 +75,11 @@ impl fmt::Debug for Token {
 ///
 /// # Errors
 /// The status, and why not.
-pub fn check(method: &Method, headers: &HeaderMap, port: u16) -> Result<(), (StatusCode, &'static str)> {
+pub fn check(
+    method: &Method,
+    headers: &HeaderMap,
+    port: u16,
+) -> Result<(), (StatusCode, &'static str)> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err((StatusCode::METHOD_NOT_ALLOWED, "the viewer only reads"));
     }
@@ -79,11 +90,15 @@ pub fn check(method: &Method, headers: &HeaderMap, port: u16) -> Result<(), (Sta
         names.any(|name| host.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
     };
     if !(hosts.next().is_some_and(is_ours) && hosts.next().is_none()) {
-        return Err((StatusCode::MISDIRECTED_REQUEST, "this host is not the viewer's"));
+        return Err((
+            StatusCode::MISDIRECTED_REQUEST,
+            "this host is not the viewer's",
+        ));
     }
     // A link to the viewer may be followed; another site's page gets no data.
     let fetch = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-    let is_foreign = matches!(fetch("sec-fetch-site"), Some(site) if site != b"same-origin" && site != b"none");
+    let is_foreign =
+        matches!(fetch("sec-fetch-site"), Some(site) if site != b"same-origin" && site != b"none");
     if is_foreign && fetch("sec-fetch-mode") != Some(b"navigate") {
         return Err((StatusCode::FORBIDDEN, "another site asks"));
     }
@@ -112,20 +127,51 @@ mod tests {
     // T-VIEW-05
     #[test]
     fn only_this_machine_and_this_page_are_answered() {
-        let ask = |pairs: &[(&'static str, &'static str)]| check(&Method::GET, &headers(pairs), 7).is_ok();
+        let ask = |pairs: &[(&'static str, &'static str)]| {
+            check(&Method::GET, &headers(pairs), 7).is_ok()
+        };
         for host in ["127.0.0.1:7", "localhost:7", "LOCALHOST:7", "[::1]:7"] {
             assert!(ask(&[("host", host)]), "{host}");
         }
-        for host in ["evil.example:7", "127.0.0.1:8", "127.0.0.1", "127.0.0.1:7.evil.example", ""] {
+        for host in [
+            "evil.example:7",
+            "127.0.0.1:8",
+            "127.0.0.1",
+            "127.0.0.1:7.evil.example",
+            "",
+        ] {
             assert!(!ask(&[("host", host)]), "{host}");
         }
         assert!(!ask(&[]));
         assert!(!ask(&[("host", "localhost:7"), ("host", "localhost:7")]));
-        let site = |site, mode| ask(&[("host", "localhost:7"), ("sec-fetch-site", site), ("sec-fetch-mode", mode)]);
-        assert!(site("same-origin", "cors") && site("none", "navigate") && site("cross-site", "navigate"));
-        assert!(!site("cross-site", "cors") && !site("same-site", "no-cors") && !site("cross-site", "websocket"));
-        for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS, Method::CONNECT] {
-            assert!(check(&method, &headers(&[("host", "localhost:7")]), 7).is_err(), "{method}");
+        let site = |site, mode| {
+            ask(&[
+                ("host", "localhost:7"),
+                ("sec-fetch-site", site),
+                ("sec-fetch-mode", mode),
+            ])
+        };
+        assert!(
+            site("same-origin", "cors")
+                && site("none", "navigate")
+                && site("cross-site", "navigate")
+        );
+        assert!(
+            !site("cross-site", "cors")
+                && !site("same-site", "no-cors")
+                && !site("cross-site", "websocket")
+        );
+        for method in [
+            Method::POST,
+            Method::PUT,
+            Method::DELETE,
+            Method::OPTIONS,
+            Method::CONNECT,
+        ] {
+            assert!(
+                check(&method, &headers(&[("host", "localhost:7")]), 7).is_err(),
+                "{method}"
+            );
         }
     }
 
@@ -148,8 +194,14 @@ mod tests {
         let mut headers = HeaderMap::new();
         protect(&mut headers);
         let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
-        assert!(!policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'"), "{policy}");
-        assert!(!policy.contains("http:") && !policy.contains('*'), "{policy}");
+        assert!(
+            !policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'"),
+            "{policy}"
+        );
+        assert!(
+            !policy.contains("http:") && !policy.contains('*'),
+            "{policy}"
+        );
         assert_eq!(headers.len(), HEADERS.len());
     }
 }

@@ -17,7 +17,8 @@ impl Part {
     /// Reads the field `Range`. One that is none, has several ranges or another unit asks for the whole, as the RFC
     /// has it.
     pub fn of(field: Option<&HeaderValue>, size: u64) -> Self {
-        let Some(asked) = field.and_then(|field| field.to_str().ok()?.strip_prefix("bytes=")) else {
+        let Some(asked) = field.and_then(|field| field.to_str().ok()?.strip_prefix("bytes="))
+        else {
             return Self::Whole;
         };
         let Some((first, last)) = asked.split_once('-').filter(|_| !asked.contains(',')) else {
@@ -25,7 +26,9 @@ impl Part {
         };
         match (number(first), number(last)) {
             (Some(first), _) if first >= size => Self::Beyond,
-            (Some(first), Some(last)) if last >= first => Self::Bytes(first, size.min(last.saturating_add(1))),
+            (Some(first), Some(last)) if last >= first => {
+                Self::Bytes(first, size.min(last.saturating_add(1)))
+            }
             (Some(first), None) if last.is_empty() => Self::Bytes(first, size),
             (None, Some(0)) if first.is_empty() => Self::Beyond,
             (None, Some(end)) if first.is_empty() => Self::Bytes(size.saturating_sub(end), size),
@@ -62,9 +65,16 @@ mod tests {
             ("bytes=-", Part::Whole),
             ("lines=0-1", Part::Whole),
         ] {
-            assert_eq!(Part::of(Some(&HeaderValue::from_static(field)), 10), part, "{field}");
+            assert_eq!(
+                Part::of(Some(&HeaderValue::from_static(field)), 10),
+                part,
+                "{field}"
+            );
         }
         assert_eq!(Part::of(None, 10), Part::Whole);
-        assert_eq!(Part::of(Some(&HeaderValue::from_static("bytes=0-")), 0), Part::Beyond);
+        assert_eq!(
+            Part::of(Some(&HeaderValue::from_static("bytes=0-")), 0),
+            Part::Beyond
+        );
     }
 }

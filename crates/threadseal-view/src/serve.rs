@@ -12,7 +12,9 @@ use crate::shelf::{Drawn, MAX_FOLLOWED, MAX_HITS, MAX_ROWS, Shelf, Stamp, What};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE};
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE,
+};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -70,7 +72,9 @@ pub struct Viewer {
 
 impl fmt::Debug for Viewer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Viewer").field("port", &self.port).finish_non_exhaustive()
+        f.debug_struct("Viewer")
+            .field("port", &self.port)
+            .finish_non_exhaustive()
     }
 }
 
@@ -89,9 +93,13 @@ impl Viewer {
     /// Kind `External` when the port cannot be had.
     pub fn listen(port: u16, token: Token, shelf: Arc<dyn Shelf>) -> Result<Self, Error> {
         let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::External, format!("cannot listen on 127.0.0.1:{port}: {error}"))
+            Error::new(
+                ErrorKind::External,
+                format!("cannot listen on 127.0.0.1:{port}: {error}"),
+            )
         };
-        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(failed)?;
+        let listener =
+            TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
         Ok(Self {
@@ -112,7 +120,9 @@ impl Viewer {
     /// # Errors
     /// Kind `External` when no thread can be started, or the socket cannot be used.
     pub fn serve(self, stop: &AtomicBool) -> Result<(), Error> {
-        let failed = |error: std::io::Error| Error::new(ErrorKind::External, format!("cannot serve: {error}"));
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::External, format!("cannot serve: {error}"))
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .max_blocking_threads(MAX_CONNECTIONS)
@@ -138,7 +148,12 @@ impl Viewer {
     }
 }
 
-async fn accept(listener: &tokio::net::TcpListener, router: &Router, stop: &AtomicBool, stopped: watch::Sender<bool>) {
+async fn accept(
+    listener: &tokio::net::TcpListener,
+    router: &Router,
+    stop: &AtomicBool,
+    stopped: watch::Sender<bool>,
+) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     while !stop.load(Ordering::SeqCst) {
@@ -214,16 +229,30 @@ async fn route(service: Arc<Service>, path: &str, query: &str, headers: &HeaderM
             let ask = move |shelf: &dyn Shelf| shelf.sessions(skip.unwrap_or(0), most).map(Some);
             of_shelf(service, "threadseal.view.sessions/1", ask).await
         }
-        "sessions" => of_shelf(service, "threadseal.view.session/1", move |shelf| shelf.session(&name)).await,
+        "sessions" => {
+            of_shelf(service, "threadseal.view.session/1", move |shelf| {
+                shelf.session(&name)
+            })
+            .await
+        }
         "search" => {
             let words = query.text("q").unwrap_or_default().to_owned();
             let most = query.number("limit").unwrap_or(MAX_HITS).min(MAX_HITS);
             let ask = move |shelf: &dyn Shelf| shelf.search(&words, most).map(Some);
             of_shelf(service, "threadseal.view.search/1", ask).await
         }
-        "trust" => of_shelf(service, "threadseal.view.trust/1", |shelf| shelf.trust().map(Some)).await,
+        "trust" => {
+            of_shelf(service, "threadseal.view.trust/1", |shelf| {
+                shelf.trust().map(Some)
+            })
+            .await
+        }
         "graphs" | "lineages" => {
-            let of = if room == "graphs" { Drawn::Graph } else { Drawn::Lineage };
+            let of = if room == "graphs" {
+                Drawn::Graph
+            } else {
+                Drawn::Lineage
+            };
             let ask = move |shelf: &dyn Shelf| shelf.drawing(of, &name);
             of_shelf(service, "threadseal.view.drawing/1", ask).await
         }
@@ -244,11 +273,17 @@ async fn of_log(service: Arc<Service>, path: &str, headers: &HeaderMap) -> Respo
         "seals" => What::Seals,
         "bodies" => What::Bodies,
         "report" => {
-            return answered(service, move |shelf| Ok(shelf.report(&log)?.map(|report| bytes(JSON, report)))).await;
+            return answered(service, move |shelf| {
+                Ok(shelf.report(&log)?.map(|report| bytes(JSON, report)))
+            })
+            .await;
         }
         _ => return refused(StatusCode::NOT_FOUND, "there is nothing here"),
     };
-    answered(service, move |shelf| part_of(shelf, &log, what, range.as_ref())).await
+    answered(service, move |shelf| {
+        part_of(shelf, &log, what, range.as_ref())
+    })
+    .await
 }
 
 /// The answer of the shelf as JSON of this schema.
@@ -257,7 +292,10 @@ async fn of_shelf<V: Serialize>(
     schema: &'static str,
     ask: impl FnOnce(&dyn Shelf) -> Result<Option<V>, Error> + Send + 'static,
 ) -> Response {
-    answered(service, move |shelf| Ok(ask(shelf)?.map(|value| json(schema, &value)))).await
+    answered(service, move |shelf| {
+        Ok(ask(shelf)?.map(|value| json(schema, &value)))
+    })
+    .await
 }
 
 /// The answer of the shelf, which may wait for a disk.
@@ -275,12 +313,20 @@ async fn answered(
             };
             refused(status, &error.to_string())
         }
-        Err(_) => refused(StatusCode::INTERNAL_SERVER_ERROR, "the viewer failed; see its terminal"),
+        Err(_) => refused(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the viewer failed; see its terminal",
+        ),
     }
 }
 
 /// The part of a log that the field `Range` names, as it is read.
-fn part_of(shelf: &dyn Shelf, log: &str, what: What, range: Option<&HeaderValue>) -> Result<Option<Response>, Error> {
+fn part_of(
+    shelf: &dyn Shelf,
+    log: &str,
+    what: What,
+    range: Option<&HeaderValue>,
+) -> Result<Option<Response>, Error> {
     // Before it is opened: what changes meanwhile has another stamp.
     let stamp = shelf.stamp(log);
     let Some(opened) = shelf.open(log, what)? else {
@@ -299,7 +345,9 @@ fn part_of(shelf: &dyn Shelf, log: &str, what: What, range: Option<&HeaderValue>
     let mut reader = (opened.read)(from)?;
     let (send, chunks) = mpsc::channel(MAX_WAITING_CHUNKS);
     spawn_blocking(move || send_all(&mut *reader, to - from, &send));
-    let body = stream::unfold(chunks, |mut chunks| async move { Some((chunks.recv().await?, chunks)) });
+    let body = stream::unfold(chunks, |mut chunks| async move {
+        Some((chunks.recv().await?, chunks))
+    });
     let mut response = Response::new(Body::from_stream(body));
     *response.status_mut() = status;
     put(&mut response, CONTENT_TYPE, "application/octet-stream");
@@ -309,16 +357,26 @@ fn part_of(shelf: &dyn Shelf, log: &str, what: What, range: Option<&HeaderValue>
     put(&mut response, ACCEPT_RANGES, "bytes");
     put(&mut response, CONTENT_LENGTH, &(to - from).to_string());
     if status == StatusCode::PARTIAL_CONTENT {
-        put(&mut response, CONTENT_RANGE, &format!("bytes {from}-{}/{size}", to - 1));
+        put(
+            &mut response,
+            CONTENT_RANGE,
+            &format!("bytes {from}-{}/{size}", to - 1),
+        );
     }
     Ok(Some(response))
 }
 
 /// Sends `left` bytes of the reader. A reader that ends before breaks the connection, so that no browser takes the part
 /// for the whole.
-fn send_all(reader: &mut dyn Read, mut left: u64, send: &mpsc::Sender<Result<Bytes, std::io::Error>>) {
+fn send_all(
+    reader: &mut dyn Read,
+    mut left: u64,
+    send: &mpsc::Sender<Result<Bytes, std::io::Error>>,
+) {
     while left > 0 {
-        let want = usize::try_from(left).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+        let want = usize::try_from(left)
+            .unwrap_or(CHUNK_BYTES)
+            .min(CHUNK_BYTES);
         let mut chunk = vec![0; want];
         let read = match reader.read(&mut chunk) {
             Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
@@ -364,7 +422,10 @@ fn live(service: Arc<Service>, logs: Vec<String>) -> Response {
             let (now, events) = looked.ok()?;
             (followed, is_first) = (now, false);
             if !events.is_empty() {
-                return Some((Ok::<_, Infallible>(Bytes::from(events)), (service, followed, false)));
+                return Some((
+                    Ok::<_, Infallible>(Bytes::from(events)),
+                    (service, followed, false),
+                ));
             }
             if quiet >= MAX_SILENCE {
                 let still = Bytes::from_static(b": nothing changed\n\n");
@@ -383,11 +444,23 @@ fn live(service: Arc<Service>, logs: Vec<String>) -> Response {
 }
 
 /// Looks at each log once more, and at those that a list has anew. What a list has at the beginning is no event.
-fn look(shelf: &dyn Shelf, mut followed: Vec<Followed>, is_list: bool, is_first: bool) -> (Vec<Followed>, String) {
+fn look(
+    shelf: &dyn Shelf,
+    mut followed: Vec<Followed>,
+    is_list: bool,
+    is_first: bool,
+) -> (Vec<Followed>, String) {
     if is_list {
         let known: BTreeSet<String> = followed.iter().map(|one| one.log.clone()).collect();
-        let newest = shelf.newest().into_iter().filter(|(_, log)| !known.contains(log));
-        followed.extend(newest.take(MAX_FOLLOWED).map(|(id, log)| Followed { id, log, before: None }));
+        let newest = shelf
+            .newest()
+            .into_iter()
+            .filter(|(_, log)| !known.contains(log));
+        followed.extend(newest.take(MAX_FOLLOWED).map(|(id, log)| Followed {
+            id,
+            log,
+            before: None,
+        }));
         followed.drain(..followed.len().saturating_sub(2 * MAX_FOLLOWED));
     }
     let mut events = String::new();
@@ -459,7 +532,9 @@ impl Query {
 
     fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 
     fn number(&self, name: &str) -> Option<usize> {
@@ -467,7 +542,10 @@ impl Query {
     }
 
     fn all(&self, name: &str) -> Vec<String> {
-        let found = self.0.iter().filter(|(known, value)| known == name && !value.is_empty());
+        let found = self
+            .0
+            .iter()
+            .filter(|(known, value)| known == name && !value.is_empty());
         found.map(|(_, value)| value.clone()).collect()
     }
 }
@@ -477,8 +555,11 @@ fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(at) {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        let hex = hex.filter(|hex| *byte == b'%' && hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let hex = bytes
+            .get(at + 1..at + 3)
+            .and_then(|hex| std::str::from_utf8(hex).ok());
+        let hex =
+            hex.filter(|hex| *byte == b'%' && hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(value) => {
                 out.push(value);
@@ -501,7 +582,10 @@ fn json(schema: &'static str, value: &impl Serialize) -> Response {
         value: &'v V,
     }
     // Texts and numbers under names: JSON can express all of them.
-    bytes(JSON, serde_json::to_vec(&Output { schema, value }).unwrap_or_default())
+    bytes(
+        JSON,
+        serde_json::to_vec(&Output { schema, value }).unwrap_or_default(),
+    )
 }
 
 fn bytes(kind: &'static str, bytes: impl Into<Bytes>) -> Response {

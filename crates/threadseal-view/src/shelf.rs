@@ -195,7 +195,9 @@ pub struct Opened {
 
 impl std::fmt::Debug for Opened {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("Opened")
+            .field("size", &self.size)
+            .finish_non_exhaustive()
     }
 }
 
@@ -322,7 +324,10 @@ pub struct Hit {
 pub struct Several(pub Vec<Arc<dyn Shelf>>);
 
 impl Several {
-    fn first<T>(&self, ask: impl Fn(&dyn Shelf) -> Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    fn first<T>(
+        &self,
+        ask: impl Fn(&dyn Shelf) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         for shelf in &self.0 {
             if let Some(found) = ask(&**shelf)? {
                 return Ok(Some(found));
@@ -340,7 +345,8 @@ impl Shelf for Several {
             all.total += found.total;
             all.sessions.extend(found.sessions);
         }
-        all.sessions.sort_by(|one, other| other.updated.cmp(&one.updated));
+        all.sessions
+            .sort_by(|one, other| other.updated.cmp(&one.updated));
         all.sessions = all.sessions.into_iter().skip(skip).take(most).collect();
         Ok(all)
     }
@@ -367,7 +373,9 @@ impl Shelf for Several {
     }
 
     fn trust(&self) -> Result<Keys, Error> {
-        self.0.first().map_or_else(|| Ok(Keys::default()), |shelf| shelf.trust())
+        self.0
+            .first()
+            .map_or_else(|| Ok(Keys::default()), |shelf| shelf.trust())
     }
 
     fn search(&self, words: &str, most: usize) -> Result<Hits, Error> {

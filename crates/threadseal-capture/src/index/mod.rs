@@ -28,7 +28,9 @@ use threadseal_store::sqlite::database::check_files;
 use threadseal_store::sys::{self, Access, Fs};
 
 /// The layout of the tables; an index with another one is made anew.
-const LAYOUT: i64 = 2;
+const LAYOUT: i64 = 3;
+/// Characters of a title.
+const MAX_TITLE_CHARS: usize = 160;
 /// Longest wait for another process that writes the index.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// Memory for pages of the file, in KiB.
@@ -40,7 +42,7 @@ const TABLES: &str = "
 CREATE TABLE logs(
   id INTEGER PRIMARY KEY, session TEXT NOT NULL, agent TEXT NOT NULL, part TEXT NOT NULL,
   stamp TEXT NOT NULL, size INTEGER NOT NULL, project TEXT, source TEXT, format TEXT,
-  first INTEGER, last INTEGER, turns INTEGER, tools INTEGER, tokens INTEGER, model TEXT, problem TEXT, UNIQUE(session, part));
+  first INTEGER, last INTEGER, turns INTEGER, tools INTEGER, tokens INTEGER, model TEXT, problem TEXT, title TEXT, UNIQUE(session, part));
 CREATE TABLE turns(
   id INTEGER PRIMARY KEY, log INTEGER NOT NULL, turn INTEGER NOT NULL, role TEXT NOT NULL,
   time INTEGER, digest BLOB NOT NULL, text BLOB NOT NULL, UNIQUE(log, turn));
@@ -82,6 +84,8 @@ pub struct IndexedLog {
     pub model: Option<String>,
     /// Why its content is not indexed.
     pub problem: Option<String>,
+    /// The first words of a person, on one line, as written; none of an encrypted archive.
+    pub title: Option<String>,
 }
 
 /// What a refresh did.
@@ -214,7 +218,7 @@ impl Index {
     /// # Errors
     /// Kind `External` when SQLite fails.
     pub fn logs(&self) -> Result<Vec<IndexedLog>, Error> {
-        let sql = "SELECT session, part, size, project, source, format, first, last, turns, tools, tokens, model, problem FROM logs ORDER BY session, part";
+        let sql = "SELECT session, part, size, project, source, format, first, last, turns, tools, tokens, model, problem, title FROM logs ORDER BY session, part";
         let mut statement = self.sql(self.connection.prepare_cached(sql))?;
         let rows = statement.query_map([], |row| {
             let (session, part): (String, String) = (row.get(0)?, row.get(1)?);
@@ -232,6 +236,7 @@ impl Index {
                 tokens: unsigned(row.get(10)),
                 model: row.get(11).unwrap_or_default(),
                 problem: row.get(12).unwrap_or_default(),
+                title: row.get(13).unwrap_or_default(),
             }))
         });
         let rows: Result<Vec<_>, _> = self.sql(rows)?.collect();
@@ -362,10 +367,10 @@ fn write_rows(
     let sum = account.map(|account| account.tokens.input.saturating_add(account.tokens.output));
     let size = log.newest().map_or(0, |newest| newest.last().head.size);
     let name = &log.name;
-    let sql = "INSERT INTO logs(session, agent, part, stamp, size, project, source, format, first, last, turns, tools, tokens, model, problem)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    let sql = "INSERT INTO logs(session, agent, part, stamp, size, project, source, format, first, last, turns, tools, tokens, model, problem, title)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
       ON CONFLICT(session, part) DO UPDATE SET stamp = ?4, size = ?5, project = ?6, source = ?7, format = ?8, first = ?9, last = ?10,
-        turns = ?11, tools = ?12, tokens = ?13, model = ?14, problem = ?15
+        turns = ?11, tools = ?12, tokens = ?13, model = ?14, problem = ?15, title = ?16
       RETURNING id";
     let id: i64 = transaction.prepare_cached(sql)?.query_row(
         params![
@@ -384,6 +389,7 @@ fn write_rows(
             sum.map(number),
             turns.iter().rev().find_map(|turn| turn.model.clone()),
             problem,
+            title_of(&turns).filter(|_| holds_text),
         ],
         |row| row.get(0),
     )?;
@@ -396,6 +402,14 @@ fn write_rows(
         written += u64::from(write_turn(transaction, id, number, turn)?);
     }
     Ok(written)
+}
+
+/// The first line of the first words of a person. Agents put their own words there, too, in tags.
+fn title_of(turns: &[TurnText]) -> Option<String> {
+    let of_people = turns.iter().filter(|turn| turn.role == "user");
+    let mut lines = of_people.flat_map(|turn| turn.text.lines().map(str::trim));
+    let line = lines.find(|line| !line.is_empty() && !line.starts_with('<'))?;
+    Some(line.chars().take(MAX_TITLE_CHARS).collect())
 }
 
 /// Writes a turn, unless its text is there already.

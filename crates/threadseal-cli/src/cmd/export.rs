@@ -1,4 +1,8 @@
 //! `export SESSION DIR`: the logs of a session with their seals, as files that verify anywhere.
+//! `export SESSION --html FILE`: one page that shows and verifies them.
+
+#[cfg(feature = "view")]
+mod html;
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -20,11 +24,16 @@ use threadseal_verify::Verifier;
 /// What `export` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session
+    /// The session; with --html also the file of a record
     session: String,
     /// The folder, made if it is missing; no file in it is replaced
     #[arg(value_name = "DIR")]
-    to: PathBuf,
+    #[cfg_attr(feature = "view", arg(required_unless_present = "html"))]
+    #[cfg_attr(not(feature = "view"), arg(required = true))]
+    to: Option<PathBuf>,
+    #[cfg(feature = "view")]
+    #[command(flatten)]
+    html: html::HtmlArgs,
     /// Also the earlier versions of logs that were written again
     #[arg(long)]
     versions: bool,
@@ -43,6 +52,12 @@ struct ExportOutput {
 }
 
 pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let Some(to) = &args.to else {
+        #[cfg(feature = "view")]
+        return html::run(args, context, out);
+        #[cfg(not(feature = "view"))]
+        return Err(Failure::new("name a folder"));
+    };
     let home = context.existing_home()?;
     let archive = sessions::archive(&home, Unlock::Ask(&args.passphrase), context)?;
     let id = sessions::find(&archive, &args.session)?;
@@ -56,7 +71,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         let judge = Judge::of_home(&home, context)?;
         refuse_evidence(&format!("session {id}"), &logs, &archive, &judge.verifier)?;
     }
-    create_directories(&*context.fs, &args.to, PRIVATE_DIRECTORY)?;
+    create_directories(&*context.fs, to, PRIVATE_DIRECTORY)?;
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
     for log in &logs {
@@ -65,7 +80,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             false => log.versions.len().saturating_sub(1),
         };
         for (number, version) in log.versions.iter().enumerate().skip(skipped) {
-            let place = args.to.join(file_name(log, number, &mut names));
+            let place = to.join(file_name(log, number, &mut names));
             files.extend(write(&archive, log, version, &place, context)?);
         }
     }

@@ -57,6 +57,8 @@ pub(crate) mod trust;
 #[cfg(feature = "capture")]
 mod uninstall;
 mod verify;
+#[cfg(feature = "view")]
+mod view;
 mod watch;
 #[cfg(feature = "cloud")]
 mod witness;
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     Search(search::SearchArgs),
     /// Show a session, or the content of a record line by line
     Show(show::ShowArgs),
+    /// Show sessions in the browser, which verifies them
+    #[cfg(feature = "view")]
+    View(view::ViewArgs),
     /// Print the conversation that a resumed thread would get
     Messages(messages::MessagesArgs),
     /// Print the verified part of a transcript as Markdown
@@ -215,6 +220,8 @@ pub(crate) fn run(
         #[cfg(feature = "capture")]
         Command::Search(args) => search::run(&args, &context, &mut out),
         Command::Show(args) => show::run(&args, &context, &mut out),
+        #[cfg(feature = "view")]
+        Command::View(args) => view::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]
         Command::Export(args) => export::run(&args, &context, &mut out),
         #[cfg(feature = "capture")]

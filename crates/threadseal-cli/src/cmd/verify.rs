@@ -10,6 +10,10 @@ use crate::evidence;
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::missing;
 use crate::output::Out;
+#[cfg(feature = "view")]
+use crate::pages;
+#[cfg(feature = "view")]
+use crate::passphrase::PassphraseArgs;
 use crate::progress::Bar;
 use crate::record;
 use crate::render::clean::Clean;
@@ -100,6 +104,10 @@ pub(crate) struct VerifyArgs {
     /// Accept a home or trust inside the verified folders; reports mention it
     #[arg(long)]
     allow_local_trust: bool,
+    /// Open an encrypted page: its passphrase is the first line of this file [default: ask]
+    #[cfg(feature = "view")]
+    #[arg(long, value_name = "FILE")]
+    unlock: Option<PathBuf>,
 }
 
 /// `--policy`
@@ -188,6 +196,8 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
 fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
     #[cfg(feature = "capture")]
     let (sessions, named) = archived::split(&args.paths, context)?;
+    #[cfg(feature = "view")]
+    let (pages, named) = pages::split(named, context);
     #[cfg(feature = "capture")]
     let (databases, named) = database_verify::split(named, context)?;
     // With --all, their logs are among the records that are known.
@@ -229,6 +239,12 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
             database_verify::verify(database, &verifier, &mut run, context)?;
         }
         database_verify::verify_folders(&folders, &verifier, &mut run, context)?;
+        #[cfg(feature = "view")]
+        let passphrase = PassphraseArgs::of_page(args.unlock.as_deref());
+        #[cfg(feature = "view")]
+        for page in &pages {
+            pages::verify(page, &passphrase, &verifier, &mut run, context);
+        }
         database_verify::compare(&mut run.results, context);
         archived::look(&mut run.results, &verifier, context)?;
         run

@@ -85,6 +85,7 @@ mod tsa;
 mod usage_ends;
 mod vectors;
 mod verify;
+mod view;
 mod watch;
 mod witness;
 mod writers;

@@ -1,9 +1,11 @@
 //! Folding the events of a run.
 
 use crate::bounds::MAX_HISTORY_STEPS;
+use crate::model::dynamic;
 use crate::toolbox::Outcome;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use threadseal_core::canon::json::Value as Sealed;
 use threadseal_core::error::Error;
 
 /// A run of a graph, as far as its record goes.
@@ -230,6 +232,22 @@ impl Course {
         course.ok_or_else(|| broken("it has no graph_started"))
     }
 
+    /// Reads the events of a record, as its verified lines have them.
+    ///
+    /// # Errors
+    /// As [`Course::read`].
+    pub fn of_record<'a>(
+        events: impl IntoIterator<Item = (&'a str, &'a Sealed)>,
+    ) -> Result<Self, Error> {
+        let events: Vec<(&str, Value)> = events
+            .into_iter()
+            // Line 1 and seals do not come from the graph, and contain values that no graph has.
+            .filter(|(kind, _)| !matches!(*kind, "thread_started" | "checkpoint"))
+            .map(|(kind, payload)| Ok((kind, dynamic(payload)?)))
+            .collect::<Result<_, Error>>()?;
+        Self::read(events.iter().map(|(kind, payload)| (*kind, payload)), None)
+    }
+
     /// Applies one event; events that do not concern graphs change nothing.
     ///
     /// # Errors
@@ -380,7 +398,7 @@ impl Course {
             (Value::String(text), Some(true)) => {
                 let value = threadseal_core::canon::json::parse(text.as_bytes())
                     .map_err(|error| broken(&format!("a result is not JSON: {error}")))?;
-                crate::model::dynamic(&value)?
+                dynamic(&value)?
             }
             (output, _) => output.clone(),
         };

@@ -51,11 +51,22 @@ fn a_page_gives_back_what_went_in_whatever_that_is() {
         let opened = read.open(passphrase, &nothing_beside).unwrap();
         let log = hostile();
         assert_eq!(read.title, opened.title(passphrase.is_some()));
-        assert_eq!((&opened.logs[0].bytes, &opened.logs[0].seals), (&log.bytes, &log.seals));
+        assert_eq!(
+            (&opened.logs[0].bytes, &opened.logs[0].seals),
+            (&log.bytes, &log.seals)
+        );
         if passphrase.is_none() {
-            assert_eq!(read.text, String::from_utf8(log.bytes).unwrap().replace('\0', "\u{fffd}"));
+            assert_eq!(
+                read.text,
+                String::from_utf8(log.bytes)
+                    .unwrap()
+                    .replace('\0', "\u{fffd}")
+            );
         } else {
-            assert!(!page.html.contains("claude-code"), "names are no less private than text");
+            assert!(
+                !page.html.contains("claude-code"),
+                "names are no less private than text"
+            );
         }
     }
 }
@@ -66,13 +77,23 @@ fn a_changed_page_is_another_frame_or_refused() {
     let page = made(None).html;
     let frame = PageFile::read(page.as_bytes()).unwrap().frame;
     for (from, to) in [
-        ("<main id=\"app\">", "<p>All is verified.</p><main id=\"app\">"),
-        ("<!--/parts-->\n", "<!--/parts-->\n<script>alert(1)</script>"),
+        (
+            "<main id=\"app\">",
+            "<p>All is verified.</p><main id=\"app\">",
+        ),
+        (
+            "<!--/parts-->\n",
+            "<!--/parts-->\n<script>alert(1)</script>",
+        ),
         ("script-src '", "script-src 'unsafe-inline' '"),
     ] {
         let changed = page.replacen(from, to, 1);
         assert_ne!(changed, page);
-        assert_ne!(PageFile::read(changed.as_bytes()).unwrap().frame, frame, "{from}");
+        assert_ne!(
+            PageFile::read(changed.as_bytes()).unwrap().frame,
+            frame,
+            "{from}"
+        );
     }
     let part = page.find(PART_OPEN).unwrap();
     for refused in [
@@ -84,7 +105,8 @@ fn a_changed_page_is_another_frame_or_refused() {
         page.replacen("H4sI", "H4sJ", 1),
         page[..part].to_owned(),
     ] {
-        let opened = PageFile::read(refused.as_bytes()).and_then(|page| page.open(None, &nothing_beside));
+        let opened =
+            PageFile::read(refused.as_bytes()).and_then(|page| page.open(None, &nothing_beside));
         assert!(opened.is_err());
     }
 }
@@ -95,11 +117,23 @@ fn a_wrong_passphrase_and_a_changed_part_open_nothing() {
     let page = made(Some(b"right")).html;
     let open = |page: &str, passphrase: &[u8]| {
         let read = PageFile::read(page.as_bytes()).unwrap();
-        read.open(Some(passphrase), &nothing_beside).map_err(|error| error.to_string())
+        read.open(Some(passphrase), &nothing_beside)
+            .map_err(|error| error.to_string())
     };
-    assert_eq!(open(&page, b"wrong").unwrap_err(), "the passphrase does not open it");
-    assert!(PageFile::read(page.as_bytes()).unwrap().open(None, &nothing_beside).is_err());
-    assert_eq!(open(&page.replace("part-0", "part-2"), b"right").unwrap_err(), "it lacks part-0");
+    assert_eq!(
+        open(&page, b"wrong").unwrap_err(),
+        "the passphrase does not open it"
+    );
+    assert!(
+        PageFile::read(page.as_bytes())
+            .unwrap()
+            .open(None, &nothing_beside)
+            .is_err()
+    );
+    assert_eq!(
+        open(&page.replace("part-0", "part-2"), b"right").unwrap_err(),
+        "it lacks part-0"
+    );
     let slow = page.replacen("\"iterations\":600000", "\"iterations\":4000000000", 1);
     assert!(open(&slow, b"right").is_err());
 }
@@ -128,8 +162,14 @@ fn the_name_of_a_file_beside_is_no_path() {
             r#"{{"mode":"export","schema":"{SCHEMA}","lock":null,"index":{{"name":"x","left_out":[],"parts":[{{"id":"part-0","log":"x","role":"log","parent":null,"bytes":1,"sha256":"","file":{}}}]}}}}"#,
             serde_json::to_string(name).unwrap()
         );
-        let page = filled(&assets::template(), &[String::new(), String::new(), index, String::new()]).unwrap();
-        let opened = PageFile::read(page.as_bytes()).unwrap().open(None, &|_| Ok(vec![0]));
+        let page = filled(
+            &assets::template(),
+            &[String::new(), String::new(), index, String::new()],
+        )
+        .unwrap();
+        let opened = PageFile::read(page.as_bytes())
+            .unwrap()
+            .open(None, &|_| Ok(vec![0]));
         assert_eq!(opened.unwrap_err().to_string(), "it lacks part-0", "{name}");
     }
 }

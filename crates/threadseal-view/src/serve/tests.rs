@@ -124,13 +124,16 @@ struct Served {
 /// Calls `test` while a viewer answers.
 fn serving(bytes: Vec<u8>, test: impl FnOnce(&Served)) {
     let shelf = Arc::new(One(Mutex::new(bytes)));
-    let viewer = Viewer::listen(0, Token::new([9; 16]), Arc::clone(&shelf) as Arc<dyn Shelf>).unwrap();
+    let viewer =
+        Viewer::listen(0, Token::new([9; 16]), Arc::clone(&shelf) as Arc<dyn Shelf>).unwrap();
     let (base, port) = (viewer.token.base(), viewer.port);
     assert_eq!(viewer.address(), format!("http://127.0.0.1:{port}{base}"));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let served = scope.spawn(|| viewer.serve(&stop));
-        let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(&Served { base, port, shelf })));
+        let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            test(&Served { base, port, shelf })
+        }));
         stop.store(true, Ordering::SeqCst);
         served.join().unwrap().unwrap();
         if let Err(panic) = tested {
@@ -142,7 +145,9 @@ fn serving(bytes: Vec<u8>, test: impl FnOnce(&Served)) {
 impl Served {
     fn send(&self, request: &str) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         stream
     }
@@ -151,13 +156,21 @@ impl Served {
     fn raw(&self, request: &str) -> (String, Vec<u8>) {
         let mut answer = Vec::new();
         self.send(request).read_to_end(&mut answer).unwrap();
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-        (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap();
+        (
+            String::from_utf8(answer[..end].to_vec()).unwrap(),
+            answer[end + 4..].to_vec(),
+        )
     }
 
     fn get(&self, path: &str, more: &str) -> (String, Vec<u8>) {
         let (base, port) = (&self.base, self.port);
-        self.raw(&format!("GET {base}{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{more}\r\n"))
+        self.raw(&format!(
+            "GET {base}{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{more}\r\n"
+        ))
     }
 
     fn status(&self, path: &str) -> u16 {
@@ -181,34 +194,68 @@ fn every_answer_has_the_policy_also_one_that_refuses() {
             format!("GET {base}nothing HTTP/1.1\r\nHost: localhost:{port}\r\n{more}"),
             format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\n{more}"),
             format!("GET {base} HTTP/1.1\r\nHost: evil.example\r\n{more}"),
-            format!("POST {base} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: 0\r\n{more}"),
+            format!(
+                "POST {base} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: 0\r\n{more}"
+            ),
         ] {
             let head = served.raw(&request).0.to_ascii_lowercase();
-            assert!(head.contains("content-security-policy: default-src 'none'"), "{request}{head}");
-            assert!(head.contains("cache-control: no-store") && !head.contains("access-control"), "{head}");
+            assert!(
+                head.contains("content-security-policy: default-src 'none'"),
+                "{request}{head}"
+            );
+            assert!(
+                head.contains("cache-control: no-store") && !head.contains("access-control"),
+                "{head}"
+            );
         }
-        let foreign = format!("GET {base}api/trust HTTP/1.1\r\nHost: evil.example:{port}\r\n{more}");
+        let foreign =
+            format!("GET {base}api/trust HTTP/1.1\r\nHost: evil.example:{port}\r\n{more}");
         assert_eq!(status(&served.raw(&foreign).0), 421);
-        assert_eq!(status(&served.raw(&format!("GET /api/trust HTTP/1.1\r\nHost: localhost:{port}\r\n{more}")).0), 404);
+        assert_eq!(
+            status(
+                &served
+                    .raw(&format!(
+                        "GET /api/trust HTTP/1.1\r\nHost: localhost:{port}\r\n{more}"
+                    ))
+                    .0
+            ),
+            404
+        );
     });
 }
 
 #[test]
 fn a_page_gets_rows_sessions_bytes_and_parts_of_them() {
-    let log: Vec<u8> = (0..1_000_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+    let log: Vec<u8> = (0..1_000_000_u32)
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     serving(log.clone(), |served| {
-        let json = |path: &str| -> serde_json::Value { serde_json::from_slice(&served.get(path, "").1).unwrap() };
+        let json = |path: &str| -> serde_json::Value {
+            serde_json::from_slice(&served.get(path, "").1).unwrap()
+        };
         let rows = json("api/sessions?skip=0&limit=5");
-        assert_eq!((&rows["schema"], &rows["total"]), (&"threadseal.view.sessions/1".into(), &1.into()));
+        assert_eq!(
+            (&rows["schema"], &rows["total"]),
+            (&"threadseal.view.sessions/1".into(), &1.into())
+        );
         assert_eq!(rows["sessions"][0]["title"], "<script>alert(1)</script>");
-        assert_eq!(json("api/sessions/agent%3A1")["logs"][0]["bytes"], log.len());
+        assert_eq!(
+            json("api/sessions/agent%3A1")["logs"][0]["bytes"],
+            log.len()
+        );
         assert_eq!(served.get("api/logs/agent%3A1/bytes", "").1, log);
         let (head, part) = served.get("api/logs/agent%3A1/bytes", "Range: bytes=3999990-\r\n");
         assert_eq!((status(&head), part), (206, log[3_999_990..].to_vec()));
         assert!(head.contains("bytes 3999990-3999999/4000000"), "{head}");
         assert_eq!(json("api/trust")["schema"], "threadseal.view.trust/1");
-        assert_eq!(json("api/sessions?skip=1")["sessions"], serde_json::json!([]));
-        assert_eq!(json("api/graphs/a/b")["nodes"], json("api/graphs/a%2Fb")["edges"]);
+        assert_eq!(
+            json("api/sessions?skip=1")["sessions"],
+            serde_json::json!([])
+        );
+        assert_eq!(
+            json("api/graphs/a/b")["nodes"],
+            json("api/graphs/a%2Fb")["edges"]
+        );
         for (path, expected) in [
             ("api/sessions/other", 404),
             ("api/logs/agent%3A1/seals", 404),
@@ -225,7 +272,14 @@ fn a_page_gets_rows_sessions_bytes_and_parts_of_them() {
         ] {
             assert_eq!(served.status(path), expected, "{path}");
         }
-        assert_eq!(status(&served.get("api/logs/agent%3A1/bytes", "Range: bytes=4000000-\r\n").0), 416);
+        assert_eq!(
+            status(
+                &served
+                    .get("api/logs/agent%3A1/bytes", "Range: bytes=4000000-\r\n")
+                    .0
+            ),
+            416
+        );
     });
 }
 
@@ -234,8 +288,9 @@ fn a_page_that_follows_a_log_hears_of_each_change_until_the_service_ends() {
     let mut rest = None;
     serving(b"one\n".to_vec(), |served| {
         let (base, port) = (&served.base, served.port);
-        let mut stream =
-            served.send(&format!("GET {base}api/live?log=agent%3A1 HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"));
+        let mut stream = served.send(&format!(
+            "GET {base}api/live?log=agent%3A1 HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"
+        ));
         let mut seen = String::new();
         let mut until = |stream: &mut TcpStream, part: &str| {
             let mut some = [0; 1024];
@@ -264,13 +319,17 @@ fn slow_and_odd_requests_hold_up_no_other() {
         // Beyond the bound they are closed at once; within it they end with their time.
         drop(slow);
         let mut tries = 0;
-        while std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| served.status("api/trust"))).is_err() {
+        while std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| served.status("api/trust")))
+            .is_err()
+        {
             tries += 1;
             assert!(tries < 100);
             std::thread::sleep(PAUSE);
         }
         let long = "a".repeat(MAX_HEAD_BYTES);
-        let head = served.raw(&format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n")).0;
+        let head = served
+            .raw(&format!("GET /{long} HTTP/1.1\r\nHost: x\r\n\r\n"))
+            .0;
         assert!(status(&head) >= 400, "{head}");
         assert_eq!(served.status("api/trust"), 200);
     });
@@ -291,6 +350,9 @@ fn names_in_addresses_are_decoded_once() {
         assert_eq!(decoded(text), plain);
     }
     let query = Query::of("q=a+b%2B&limit=7&limit=8&empty=&flag");
-    assert_eq!((query.text("q"), query.number("limit")), (Some("a b+"), Some(7)));
+    assert_eq!(
+        (query.text("q"), query.number("limit")),
+        (Some("a b+"), Some(7))
+    );
     assert_eq!((query.text("empty"), query.text("flag")), (None, None));
 }

@@ -185,10 +185,10 @@ impl InStore {
 }
 
 /// The files and stores of a run, and their examiner.
-pub(super) struct Input {
-    pub(super) verifier: Verifier,
+pub(in crate::cmd) struct Input {
+    pub(in crate::cmd) verifier: Verifier,
     /// One file, named alone, or a history?
-    pub(super) view: View,
+    pub(in crate::cmd) view: View,
     /// Paths that could not be read.
     pub(super) errors: Vec<PathError>,
     files: Vec<Candidate>,
@@ -233,7 +233,7 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::of`].
-    pub(super) fn asking(
+    pub(in crate::cmd) fn asking(
         paths: &[PathBuf],
         asked: VerifyRequest,
         context: &Context,
@@ -267,7 +267,7 @@ impl Input {
     ///
     /// # Errors
     /// When one cannot be read, or there is none.
-    pub(super) fn links(&self) -> Result<Vec<ReadCheckpoint>, Failure> {
+    pub(in crate::cmd) fn links(&self) -> Result<Vec<ReadCheckpoint>, Failure> {
         let mut found = self.links_of_files()?;
         for store in &self.stores {
             let stored = store.read(&self.verifier)?;

@@ -8,7 +8,7 @@ mod fork_proof;
 mod identity;
 mod igor;
 mod import;
-mod input;
+pub(super) mod input;
 mod inspect;
 mod log;
 mod machine;

@@ -96,7 +96,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
 }
 
 /// The existing databases of a project that `place` names, one for each layout.
-fn databases(
+pub(in crate::cmd) fn databases(
     context: &Context,
     project: &Project,
     place: impl Fn(&Project, Layout) -> PathBuf,
