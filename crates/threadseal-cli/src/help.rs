@@ -15,7 +15,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Everyday commands",
         &[
-            "init", "seal", "verify", "list", "search", "show", "watch", "record", "run", "demo",
+            "init", "seal", "verify", "list", "search", "show", "view", "watch", "record", "run",
+            "demo",
         ],
     ),
     (
