@@ -183,7 +183,7 @@ mod tests {
     fn what_no_mapping_reads_is_shown_by_lines() {
         assert_eq!(
             plain_text("{\"type\":\"x\u{202e}\",\"text\":1}\nplain\n".as_bytes()),
-            "[1] x\u{fffd}\n  | {\"type\":\"x\u{fffd}\",\"text\":1}\n\n[2] \n  | plain\n\n"
+            "[1] x\u{fffd}\n  | 1\n\n[2] \n  | plain\n\n"
         );
         assert_eq!(plain_text(b""), "");
     }

@@ -52,6 +52,7 @@ fn asked(path: &Path) -> Asked {
             seal: beside(".seal"),
             bodies: fs::read(path.with_extension("bodies")).ok(),
             head: beside(".head"),
+            ..Beside::default()
         },
         ..Asked::of(path.file_name().unwrap().to_str().unwrap(), trust, now).unwrap()
     }

@@ -207,7 +207,7 @@ fn files_and_folders_are_viewed_and_two_are_compared() {
     let viewer = Viewer::start(&sandbox, &[LOG, "copy.jsonl"]);
     assert_eq!(
         viewer.place,
-        format!("#/compare/file%3aclaude%2f{SESSION}.jsonl/file%3acopy.jsonl")
+        format!("#/compare?a=file%3aclaude%2f{SESSION}.jsonl&b=file%3acopy.jsonl")
     );
     let rows = viewer.json("api/sessions");
     assert_eq!(rows["total"], 2);

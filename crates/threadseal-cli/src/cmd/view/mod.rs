@@ -4,7 +4,7 @@
 //! view              sessions of this home, threads of the project here       #/
 //! view SESSION      the same, opened at it                                   #/s/ID
 //! view PATH…        these files, and records in these folders                #/s/file:PATH
-//! view ONE OTHER    where two of them part                                   #/compare/…
+//! view ONE OTHER    where two of them part                                   #/compare?a=…&b=…
 //! ```
 //! The page is for this machine alone, and only reads. It serves until a signal comes.
 
@@ -115,7 +115,7 @@ fn shelf_of(args: &ViewArgs, context: &Context) -> Result<(Arc<dyn Shelf>, Strin
     }
     let place = match (args.what.len(), opened.as_slice()) {
         (1, [only]) => format!("#/s/{}", spelled(only)),
-        (2, [one, other]) => format!("#/compare/{}/{}", spelled(one), spelled(other)),
+        (2, [one, other]) => format!("#/compare?a={}&b={}", spelled(one), spelled(other)),
         _ => String::new(),
     };
     Ok((Arc::new(Several(shelves)), place))
