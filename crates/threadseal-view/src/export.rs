@@ -6,7 +6,7 @@
 //! part   gzip of the bytes; with a lock: nonce, AES-256-GCM of it under a key of PBKDF2, its id authenticated
 //! ```
 //! Invariants: of the four places each has a form that admits nothing else, so what is around them is the *frame*, whose
-//! digest tells a known code from a changed one. A received file is taken apart without running anything of it.
+//! digest separates a known code from a changed one. A received file is taken apart without running anything of it.
 
 use aes_gcm::aead::{Aead as _, KeyInit as _, Payload};
 use aes_gcm::{Aes256Gcm, Key, Nonce};
@@ -41,15 +41,15 @@ const KDF: &str = "PBKDF2-SHA-256";
 const CIPHER: &str = "AES-256-GCM";
 /// What an encrypted page shows without scripts.
 pub const LOCKED_TEXT: &str =
-    "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
+    "The session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
 /// What the index is authenticated as.
 const INDEX_ID: &str = "index";
-/// What tells such a file from other pages.
+/// Other pages lack it.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"ThreadSeal page 1\">";
 /// Bytes at the beginning of a file that have it.
 const HEAD_BYTES: usize = 4096;
 
-/// The four places of a frame: what stands there, what is before and what is after.
+/// The four places of a frame: their tokens, what is before and what is after.
 const PLACES: [(&str, &str, &str); 4] = [
     ("@@TITLE@@", "<title>", "</title>"),
     ("@@TEXT@@", "<pre id=\"text\">", "</pre>"),
@@ -233,7 +233,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// All places are found before one is filled: foreign text may hold what stands there.
+/// All places are found before one is filled: foreign text may hold their tokens.
 fn filled(template: &str, values: &[String; 4]) -> Result<String, Error> {
     let (mut html, mut rest) = (String::new(), template);
     for ((token, _, _), value) in PLACES.iter().zip(values) {

@@ -58,7 +58,7 @@ impl Token {
     }
 
     /// The rest of a path behind [`Token::base`]; `None` for another token. Digests are compared, so that the time
-    /// that it takes says nothing about the token.
+    /// that it takes gives nothing of the token away.
     pub fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (token, rest) = path.strip_prefix('/')?.split_once('/')?;
         (Digest::of(token.as_bytes()) == Digest::of(self.0.as_bytes())).then_some(rest)

@@ -7,7 +7,7 @@
 //!                                                  └─► api/live        a log changed on the disk
 //! ```
 //! Invariants: nothing is written; no request leaves the machine; a page of another origin gets nothing. The page judges
-//! the bytes itself: a report of this side is shown as what the server says.
+//! the bytes itself: a report of this side is shown apart, as the server's.
 //!
 //! | module | owns |
 //! |---|---|

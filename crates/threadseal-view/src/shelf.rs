@@ -277,7 +277,7 @@ pub struct Node {
     pub label: String,
     /// Its state, in one word.
     pub state: String,
-    /// The session that it stands for.
+    /// The session that it shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }

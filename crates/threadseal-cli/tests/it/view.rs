@@ -89,6 +89,7 @@ impl Viewer {
     fn json(&self, path: &str) -> Value {
         let (status, body) = self.get(path);
         assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+        schemas::check(std::str::from_utf8(&body).unwrap());
         serde_json::from_slice(&body).unwrap()
     }
 }

@@ -1,3 +1,5 @@
+//! Pages with hostile sessions, and hostile pages.
+
 use super::*;
 use crate::assets;
 

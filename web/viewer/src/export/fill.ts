@@ -58,7 +58,7 @@ export async function fill(template: string, logs: readonly InputLog[], options:
       index: base64(await lock(key, "index", new TextEncoder().encode(JSON.stringify(index)))),
     },
   };
-  const text = key === null ? (await plainTexts(logs)) ?? "" : "This session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
+  const text = key === null ? (await plainTexts(logs)) ?? "" : "The session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
   const title = key === null ? `${options.name} · ThreadSeal` : "Encrypted session · ThreadSeal";
   const fills = [escaped(title), escaped(text), bootText(boot), inside];
   return { html: filled(template, fills), files };

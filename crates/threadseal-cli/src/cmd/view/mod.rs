@@ -52,7 +52,7 @@ pub(crate) struct ViewArgs {
 #[derive(Serialize)]
 struct ViewOutput<'a> {
     schema: &'static str,
-    /// Whoever has it sees all that the page shows.
+    /// It has the token: anyone who has it sees all that the page shows.
     url: &'a str,
 }
 
