@@ -528,7 +528,8 @@ impl OpenPage {
         } else {
             &self.index.name
         };
-        format!("{name} · ThreadSeal")
+        // As a place of the page has it.
+        format!("{} · ThreadSeal", name.replace('\0', "\u{fffd}"))
     }
 }
 

@@ -6,13 +6,14 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-pub(crate) const COMMANDS: [&str; 44] = [
+pub(crate) const COMMANDS: [&str; 45] = [
     "init",
     "seal",
     "verify",
     "list",
     "search",
     "show",
+    "view",
     "watch",
     "record",
     "run",
