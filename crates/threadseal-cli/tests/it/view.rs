@@ -261,7 +261,7 @@ fn a_page_has_a_session_inside_that_verifies_anywhere() {
         .warns("the passphrase does not open it");
     // Never over another file; a file as well as a session.
     sandbox.exits(2, "export 3f9c --html words");
-    sandbox.ok(&format!("export {LOG} --html file.html"));
+    sandbox.ok(format!("export {LOG} --html file.html"));
     assert_eq!(sandbox.report("verify file.html")["verdict"], "verified");
 }
 
@@ -330,9 +330,9 @@ fn a_changed_session_is_exported_on_purpose_only() {
     let bytes = fs::read_to_string(sandbox.path(LOG)).unwrap();
     fs::write(sandbox.path(LOG), bytes.replacen("output 0", "output 7", 1)).unwrap();
     sandbox
-        .exits(1, &format!("export {LOG} --html page.html"))
+        .exits(1, format!("export {LOG} --html page.html"))
         .warns("--anyway");
-    sandbox.ok(&format!("export {LOG} --html page.html --anyway"));
+    sandbox.ok(format!("export {LOG} --html page.html --anyway"));
     let report = sandbox.report("verify page.html");
     assert_eq!(report["verdict"], "tampered");
     assert_eq!(report["findings"][0]["line"], 3);

@@ -132,7 +132,7 @@ fn serving(bytes: Vec<u8>, test: impl FnOnce(&Served)) {
     std::thread::scope(|scope| {
         let served = scope.spawn(|| viewer.serve(&stop));
         let tested = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            test(&Served { base, port, shelf })
+            test(&Served { base, port, shelf });
         }));
         stop.store(true, Ordering::SeqCst);
         served.join().unwrap().unwrap();
@@ -226,9 +226,7 @@ fn every_answer_has_the_policy_also_one_that_refuses() {
 
 #[test]
 fn a_page_gets_rows_sessions_bytes_and_parts_of_them() {
-    let log: Vec<u8> = (0..1_000_000_u32)
-        .flat_map(|number| number.to_le_bytes())
-        .collect();
+    let log: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_le_bytes).collect();
     serving(log.clone(), |served| {
         let json = |path: &str| -> serde_json::Value {
             serde_json::from_slice(&served.get(path, "").1).unwrap()

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use threadseal_capture::Agent;
-use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
+use threadseal_capture::archive::{ArchiveFs, ArchivedLog, Version};
 use threadseal_capture::index::{IndexedLog, Query, search_archive};
 use threadseal_capture::state::{Light, LogState, verify_archived};
 use threadseal_core::error::Error;
@@ -128,7 +128,7 @@ impl OfHome {
             .source()
             .filter(|path| fs.symlink_metadata(path).is_ok());
         let newest = log.newest();
-        let last = newest.map(|newest| newest.last());
+        let last = newest.map(Version::last);
         let parent = log
             .name
             .sub_agent
@@ -148,7 +148,7 @@ impl OfHome {
                 (None, last) => u64::from(last.is_some()),
             },
             bodies: 0,
-            head: log::known_head(newest.map(|newest| newest.record()), &self.context),
+            head: log::known_head(newest.map(Version::record), &self.context),
             format: None,
             state: state.kind.name().to_owned(),
             light: light(state.kind.light()),

@@ -187,6 +187,7 @@ pub(super) fn known_head(record: Option<RecordId>, context: &Context) -> Option<
 }
 
 /// A failure, for a page.
+#[expect(clippy::needless_pass_by_value, reason = "as map_err passes it")]
 pub(super) fn plain(failure: Failure) -> Error {
     Error::new(ErrorKind::External, failure.to_string())
 }

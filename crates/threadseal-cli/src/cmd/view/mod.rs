@@ -137,7 +137,7 @@ fn spelled(id: &str) -> String {
     for byte in id.bytes() {
         match byte {
             b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'.' | b'_' => {
-                text.push(char::from(byte))
+                text.push(char::from(byte));
             }
             _ => text.push_str(&format!("%{}", hex(&[byte]))),
         }
