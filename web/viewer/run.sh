@@ -4,6 +4,7 @@
 #   web/viewer/run.sh             builds the page into the crate that serves it, then tests it
 #   web/viewer/run.sh --check     fails where the page that is committed is another one
 #
+# QUICK=1 leaves out accessibility in Firefox.
 # THREADSEAL names the command; without it one is built, and it serves the page that is committed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -13,7 +13,9 @@ import { serve } from "./server.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-for (const name of ["chrome", "firefox"]) {
+// The longest suite; of a quick run one browser is enough.
+const BROWSERS = process.env.QUICK ? ["chrome"] : ["chrome", "firefox"];
+for (const name of BROWSERS) {
   describe(`accessibility in ${name}`, { skip: pathOf(name) === null ? `${name} is not installed` : false }, () => {
     let browser;
     let scene;
