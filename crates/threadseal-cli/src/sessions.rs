@@ -20,10 +20,12 @@ use threadseal_capture::index::{Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
 use threadseal_capture::{Agent, AgentFolder};
-use threadseal_convert::{self as convert, Draft};
+use threadseal_convert as convert;
 use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 use threadseal_core::key::PrivateKey;
 use threadseal_core::record::parse_decimal;
+use threadseal_formats::transcript::observed_proof::ObservedProof;
 use threadseal_reader::turns;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::clock::SystemClock;
@@ -502,23 +504,50 @@ pub(crate) fn file_of(argument: &Path, context: &Context) -> Result<Option<Regul
     Ok(Some(open_regular(&fs, &mounted.log)?))
 }
 
-/// The numbers of the lines that a turn of a log is made of.
+/// The numbers of the lines that each of these turns of a log is made of.
 ///
 /// # Errors
 /// When no mapping reads the log, or it has no such turn.
-pub(crate) fn lines_of(source: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
+pub(crate) fn lines_of(source: &[u8], asked: &[u64]) -> Result<Vec<BTreeSet<u64>>, Failure> {
     let unmapped = || Failure::new("no mapping reads this log, so it has no turns");
     let format = convert::detect(source).ok_or_else(unmapped)?;
     let mapped = format.map(source)?;
-    let at = usize::try_from(turn).unwrap_or(usize::MAX);
-    let draft: Option<Draft> = mapped.drafts.iter().nth(at);
-    let draft = draft.ok_or_else(|| {
-        Failure::new(format!(
-            "there is no turn {turn}; there are {}, from 0",
-            mapped.drafts.len()
-        ))
-    })?;
-    Ok(turns::lines_of(&draft))
+    let count = mapped.drafts.len() as u64;
+    if let Some(turn) = asked.iter().find(|turn| **turn >= count) {
+        let text = format!("there is no turn {turn}; there are {count}, from 0");
+        return Err(Failure::new(text));
+    }
+    let numbered = (0..).zip(mapped.drafts.iter());
+    let named = numbered.filter(|(number, _)| asked.contains(number));
+    let lines: BTreeMap<u64, BTreeSet<u64>> = named
+        .map(|(number, draft)| (number, turns::lines_of(&draft)))
+        .collect();
+    let of = |turn: &u64| lines.get(turn).cloned().unwrap_or_default();
+    Ok(asked.iter().map(of).collect())
+}
+
+/// A proof of each of these turns of an observed log, with its label and the numbers of its lines.
+///
+/// # Errors
+/// As [`lines_of`]; or when a turn is not sealed.
+pub(crate) fn prove_turns(
+    name: &str,
+    log: &[u8],
+    seals: &[u8],
+    turns: &[u64],
+) -> Result<Vec<(String, BTreeSet<u64>, ObservedProof)>, Failure> {
+    let lines: Vec<&[u8]> = log.split(|byte| *byte == b'\n').collect();
+    let mut proofs = Vec::new();
+    for (turn, numbers) in turns.iter().zip(lines_of(log, turns)?) {
+        let label = format!("{name}#{turn}");
+        let proof = ObservedProof::make(&label, seals, &numbers, |number| {
+            let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
+            let line = lines.get(at).map(|line| line.to_vec());
+            line.ok_or_else(|| Error::invalid(format!("there is no line {number}")))
+        })?;
+        proofs.push((label, numbers, proof));
+    }
+    Ok(proofs)
 }
 
 /// The number of the turn to which a line of a log belongs; `None` if no mapping finds one.

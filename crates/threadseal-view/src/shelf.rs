@@ -13,7 +13,7 @@
 
 use serde::Serialize;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 
@@ -320,15 +320,26 @@ pub struct Hit {
 }
 
 /// Several shelves as one. What one does not have is asked of the next.
-#[derive(Clone)]
-pub struct Several(pub Vec<Arc<dyn Shelf>>);
+pub struct Several {
+    shelves: Vec<Arc<dyn Shelf>>,
+    /// The rows of all, as they were when the first ones were asked for.
+    rows: Mutex<Vec<Row>>,
+}
 
 impl Several {
+    /// These, in this order.
+    pub fn new(shelves: Vec<Arc<dyn Shelf>>) -> Self {
+        Self {
+            shelves,
+            rows: Mutex::default(),
+        }
+    }
+
     fn first<T>(
         &self,
         ask: impl Fn(&dyn Shelf) -> Result<Option<T>, Error>,
     ) -> Result<Option<T>, Error> {
-        for shelf in &self.0 {
+        for shelf in &self.shelves {
             if let Some(found) = ask(&**shelf)? {
                 return Ok(Some(found));
             }
@@ -339,16 +350,20 @@ impl Several {
 
 impl Shelf for Several {
     fn sessions(&self, skip: usize, most: usize) -> Result<Sessions, Error> {
-        let mut all = Sessions::default();
-        for shelf in &self.0 {
-            let found = shelf.sessions(0, skip.saturating_add(most))?;
-            all.total += found.total;
-            all.sessions.extend(found.sessions);
+        if skip == 0 {
+            let mut all = Vec::new();
+            for shelf in &self.shelves {
+                all.extend(shelf.sessions(0, usize::MAX)?.sessions);
+            }
+            all.sort_by(|one, other| other.updated.cmp(&one.updated));
+            *self.rows.lock().unwrap_or_else(PoisonError::into_inner) = all;
         }
-        all.sessions
-            .sort_by(|one, other| other.updated.cmp(&one.updated));
-        all.sessions = all.sessions.into_iter().skip(skip).take(most).collect();
-        Ok(all)
+        // The later pages of a list are of the same state.
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Sessions {
+            total: rows.len(),
+            sessions: rows.iter().skip(skip).take(most).cloned().collect(),
+        })
     }
 
     fn session(&self, id: &str) -> Result<Option<Session>, Error> {
@@ -360,11 +375,11 @@ impl Shelf for Several {
     }
 
     fn stamp(&self, log: &str) -> Option<Stamp> {
-        self.0.iter().find_map(|shelf| shelf.stamp(log))
+        self.shelves.iter().find_map(|shelf| shelf.stamp(log))
     }
 
     fn newest(&self) -> Vec<(String, String)> {
-        let all = self.0.iter().flat_map(|shelf| shelf.newest());
+        let all = self.shelves.iter().flat_map(|shelf| shelf.newest());
         all.take(MAX_FOLLOWED).collect()
     }
 
@@ -373,14 +388,14 @@ impl Shelf for Several {
     }
 
     fn trust(&self) -> Result<Keys, Error> {
-        self.0
+        self.shelves
             .first()
             .map_or_else(|| Ok(Keys::default()), |shelf| shelf.trust())
     }
 
     fn search(&self, words: &str, most: usize) -> Result<Hits, Error> {
         let mut all = Hits::default();
-        for shelf in &self.0 {
+        for shelf in &self.shelves {
             let found = shelf.search(words, most)?;
             all.more |= found.more;
             all.hits.extend(found.hits);

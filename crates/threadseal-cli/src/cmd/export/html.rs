@@ -13,15 +13,13 @@ use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::text::counted;
-use crate::sessions::{self, Judge, Sessions, Unlock, lines_of};
+use crate::sessions::{self, Judge, Sessions, Unlock, prove_turns};
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
-use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_SOURCE_BYTES;
-use threadseal_formats::transcript::observed_proof::ObservedProof;
 use threadseal_reader::plain::plain_texts;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::observer::{MAX_SEAL_FILE_BYTES, seal_path};
@@ -199,25 +197,16 @@ fn of_session(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBy
 
 /// A proof of each of these turns of an observed log.
 fn proofs(name: &str, log: &[u8], seals: &[u8], turns: &[u64]) -> Result<Vec<LogBytes>, Failure> {
-    let lines: Vec<&[u8]> = log.split(|byte| *byte == b'\n').collect();
-    let mut proofs = Vec::new();
-    for turn in turns {
-        let label = format!("{name}#{turn}");
-        let proof = ObservedProof::make(&label, seals, &lines_of(log, *turn)?, |number| {
-            let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
-            let line = lines.get(at).map(|line| line.to_vec());
-            line.ok_or_else(|| Error::invalid(format!("there is no line {number}")))
-        })?;
-        proofs.push(LogBytes {
-            log: label,
-            parent: None,
-            role: Role::Proof,
-            bytes: proof.to_string().into_bytes(),
-            seals: None,
-            bodies: None,
-        });
-    }
-    Ok(proofs)
+    let proved = prove_turns(name, log, seals, turns)?.into_iter();
+    let proofs = proved.map(|(label, _, proof)| LogBytes {
+        log: label,
+        parent: None,
+        role: Role::Proof,
+        bytes: proof.to_string().into_bytes(),
+        seals: None,
+        bodies: None,
+    });
+    Ok(proofs.collect())
 }
 
 fn of_file(

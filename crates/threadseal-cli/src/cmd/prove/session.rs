@@ -7,14 +7,12 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::render::text;
-use crate::sessions::{Judge, Named, Sessions, Unlock, lines_of};
+use crate::sessions::{Judge, Named, Sessions, Unlock, prove_turns};
 use serde::Serialize;
 use threadseal_capture::archive::ArchiveFs;
 use threadseal_capture::session::Growth;
 use threadseal_capture::state::verifier_over;
-use threadseal_core::error::Error;
 use threadseal_core::report::{Report, Verdict};
-use threadseal_formats::transcript::observed_proof::ObservedProof;
 use threadseal_store::atomic;
 use threadseal_store::observer::MAX_SEAL_FILE_BYTES;
 use threadseal_store::read::read_small;
@@ -59,14 +57,9 @@ pub(super) fn run(named: &Named, args: &ProveArgs, context: &Context, out: &mut 
     }
     let source = sessions.archive.read(&log, newest, 0)?;
     let turn = args.named.turn;
-    let numbers = lines_of(&source, turn)?;
-    let lines: Vec<&[u8]> = source.split(|byte| *byte == b'\n').collect();
-    let label = format!("{}#{turn}", log.name);
-    let proof = ObservedProof::make(&label, &seals, &numbers, |number| {
-        let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
-        let line = lines.get(at).map(|line| line.to_vec());
-        line.ok_or_else(|| Error::invalid(format!("there is no line {number}")))
-    })?;
+    let proved = prove_turns(&log.name.to_string(), &source, &seals, &[turn])?;
+    let none = || Failure::new(format!("there is no turn {turn}"));
+    let (_, numbers, proof) = proved.into_iter().next().ok_or_else(none)?;
     let bytes = proof.to_string();
     match &args.out {
         None => out.bytes(bytes.as_bytes()),

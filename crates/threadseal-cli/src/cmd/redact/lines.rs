@@ -280,7 +280,8 @@ fn choose(
 
 #[cfg(feature = "capture")]
 fn lines_of_turn(log: &[u8], turn: u64) -> Result<BTreeSet<u64>, Failure> {
-    sessions::lines_of(log, turn)
+    let lines = sessions::lines_of(log, &[turn])?;
+    Ok(lines.into_iter().next().unwrap_or_default())
 }
 
 #[cfg(not(feature = "capture"))]

@@ -112,13 +112,24 @@ impl OfHome {
         if let Some(path) = self.listed().unsealed.get(name) {
             return Some(path.clone());
         }
-        let archived = self.archived(name).ok()??;
-        let source = archived.source()?;
+        // A page asks for it all the time: the archive is read only for what was never listed.
+        let source = match self.indexed(name) {
+            Some(log) => log.source?,
+            None => self.archived(name).ok()??.source()?,
+        };
         self.context
             .fs
             .symlink_metadata(&source)
             .is_ok()
             .then_some(source)
+    }
+
+    /// The log of this name, as it was listed.
+    fn indexed(&self, name: &str) -> Option<IndexedLog> {
+        let session = name.split('/').next().unwrap_or_default();
+        let listed = self.listed();
+        let mut logs = listed.logs.get(session)?.iter();
+        logs.find(|log| log.name.to_string() == name).cloned()
     }
 
     fn log(&self, log: &ArchivedLog, sessions: &Sessions, judge: &Judge) -> Log {
@@ -204,10 +215,7 @@ impl OfHome {
             .collect();
         logs.sort_by_key(|log| log.parent.is_some());
         for log in &mut logs {
-            let indexed = self.listed().logs.get(&id).cloned().unwrap_or_default();
-            let indexed = indexed
-                .into_iter()
-                .find(|indexed| indexed.name.to_string() == log.log);
+            let indexed = self.indexed(&log.log);
             log.format = indexed.and_then(|indexed| indexed.format);
         }
         Ok(Some(Session {
@@ -341,12 +349,11 @@ impl Shelf for OfHome {
         if let Some(path) = self.source(name) {
             return log::stamp(&*self.context.fs, &path);
         }
-        let archived = self.archived(name).ok()??;
-        let last = archived.newest()?.last();
+        // Nothing is added to a copy whose source is gone.
         Some(Stamp {
-            bytes: last.head.size,
+            bytes: self.indexed(name)?.size,
             seals: 1,
-            changed: [i128::from(last.kept.as_micros()), 0, 0],
+            changed: [0; 3],
         })
     }
 

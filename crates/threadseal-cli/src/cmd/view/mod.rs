@@ -118,7 +118,7 @@ fn shelf_of(args: &ViewArgs, context: &Context) -> Result<(Arc<dyn Shelf>, Strin
         (2, [one, other]) => format!("#/compare?a={}&b={}", spelled(one), spelled(other)),
         _ => String::new(),
     };
-    Ok((Arc::new(Several(shelves)), place))
+    Ok((Arc::new(Several::new(shelves)), place))
 }
 
 /// The session or thread that an argument names, if it is no path.
