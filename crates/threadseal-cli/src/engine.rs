@@ -112,7 +112,12 @@ impl EngineArgs {
 pub(crate) fn refuse_evidence(records: &Records, id: &ThreadId) -> Result<(), Failure> {
     match records.evidence(id) {
         Ok(Some(refused)) => {
-            let subject = format!("{}: the record of thread {id}", refused.report().path);
+            let path = &refused.report().path;
+            let whose = match path.contains(id.as_str()) {
+                true => "thread",
+                false => "a child of thread",
+            };
+            let subject = format!("{path}: the record of {whose} {id}");
             Err(refused.error(subject, "; hint: threadseal verify").into())
         }
         Ok(None) | Err(_) => Ok(()),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
-//! | an array, lines or a CBOR sequence of which half of the first turns have `scroll/0.1`, or most members of one | scroll |
+//! | an array, lines or a CBOR sequence of which half of the first turns have `scroll/0.1`, or most members of one; or one of them has both | scroll |
 //! | the same marks in a file of which no turn can be read | scroll |
 //! | a header of a checkpoint, with the magic of v0x05 or with numbers as they occur, or signed | checkpoint |
 //! | a name that ends in `.ckpt` or `.checkpoint`, and no other known content | checkpoint |
@@ -425,7 +425,7 @@ pub fn ledger_shape<C: Content>(file: &C) -> Result<LedgerShape, C::Error> {
 const PROBED_TURNS: usize = 64;
 
 /// How the turns of a scroll stand in the file, if it is one: most of its first turns that can be read
-/// decide.
+/// decide, or one that has all marks, however much of another kind was put around it.
 fn scroll<C: Content>(file: &C) -> Result<Option<Container>, C::Error> {
     Ok(probe_turns(file)?.0)
 }
@@ -447,11 +447,15 @@ fn probe_turns<C: Content>(file: &C) -> Result<(Option<Container>, bool), C::Err
     };
     let mut splitter = Splitter::new(container);
     let (mut seen, mut turns, mut others, mut read) = (0, 0, 0, 0);
+    let mut has_whole = false;
     let mut each = |piece: &[u8], _: Place| {
         if seen < PROBED_TURNS {
-            match says_scroll(piece, container) {
-                Some(true) => turns += 1,
-                Some(false) => others += 1,
+            match marks(piece, container) {
+                Some(Marks::None) => others += 1,
+                Some(found) => {
+                    turns += 1;
+                    has_whole |= found == Marks::All;
+                }
                 None => {}
             }
         }
@@ -476,7 +480,7 @@ fn probe_turns<C: Content>(file: &C) -> Result<(Option<Container>, bool), C::Err
             each(turn, place);
         });
     }
-    if turns > 0 && turns >= others {
+    if has_whole || (turns > 0 && turns >= others) {
         return Ok((Some(container), is_decided));
     }
     // A changed length makes other pieces of a sequence.
@@ -532,24 +536,38 @@ fn first_byte(head: &[u8]) -> Option<u8> {
     head.trim_ascii_start().first().copied()
 }
 
-/// Whether a piece is marked as a turn; `None` when it cannot be read. One changed byte takes away at
+/// How far a piece is marked as a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    None,
+    /// The version, or most members.
+    Some,
+    /// Both.
+    All,
+}
+
+/// How far a piece is marked as a turn; `None` when it cannot be read. One changed byte takes away at
 /// most one of its marks.
-fn says_scroll(piece: &[u8], container: Container) -> Option<bool> {
-    let (mut says, mut members) = (false, 0);
+fn marks(piece: &[u8], container: Container) -> Option<Marks> {
+    let (mut has_version, mut members) = (false, 0);
     if container == Container::Sequence {
         let value = cbor::parse(piece).ok()?;
-        says = value.get("version").and_then(Value::as_str) == Some(VERSION);
+        has_version = value.get("version").and_then(Value::as_str) == Some(VERSION);
         let has = |name: &&str| value.get(name).is_some();
         members = TURN_MEMBERS.iter().filter(|name| has(name)).count();
     } else {
         json::scan_object(piece, |key, span| {
             let value = piece.get(span).unwrap_or_default();
-            says |= key.is("version") && value == b"\"scroll/0.1\"";
+            has_version |= key.is("version") && value == b"\"scroll/0.1\"";
             members += usize::from(TURN_MEMBERS.iter().any(|name| key.is(name)));
         })
         .ok()?;
     }
-    Some(says || members >= LEAST_MEMBERS)
+    Some(match (has_version, members >= LEAST_MEMBERS) {
+        (true, true) => Marks::All,
+        (false, false) => Marks::None,
+        _ => Marks::Some,
+    })
 }
 
 /// What a file that has no telling name claims to be by the signature in it.

@@ -16,10 +16,10 @@
 //! | module | owns |
 //! |---|---|
 //! | `record` | one transcript, ThreadSeal's or Rye's |
-//! | `spoken` | its conversation: marks, and one result for each call |
+//! | `conversation` | its conversation: marks, and one result for each call |
 //! | `steps` | the step ledger of a thread |
 //! | `chain` | threads that continue each other |
-//! | `kin` | the facts that a registry repeats |
+//! | `thread_links` | the facts that a registry repeats |
 //!
 //! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
 
@@ -30,6 +30,7 @@ mod record;
 mod steps;
 mod thread_links;
 mod verified_thread;
+use crate::bounds::MAX_CHAIN_THREADS;
 use crate::config::coordination::Integrity;
 use crate::no_links::refuse_links;
 use crate::project::ThreadFolder;
@@ -41,10 +42,11 @@ pub use chain::{ChainLink, VerifiedChain};
 pub use conversation::UNVERIFIED;
 pub(crate) use conversation::{UNRESOLVED, answer_open_calls};
 pub use record::{Line, Successor, VerifiedRecord};
+use std::collections::BTreeSet;
 pub(crate) use steps::Steps;
 pub use thread_links::ThreadLinks;
 use threadseal_core::digest::Digest;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::trust::Trust;
@@ -106,13 +108,28 @@ impl Archive<'_> {
         self.with_papers(record, folder)
     }
 
-    /// Do the children of `id` exist whose end its record seals, unchanged since?
+    /// Do all threads below `id` exist, unchanged since: its children whose end its record seals,
+    /// theirs, and so on?
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, or where a record is missing; errors of the disk.
+    /// Kind `Refused` with the verdict, or where a record is missing; `Limit` where there are too
+    /// many; errors of the disk.
     pub fn children_hold(&self, id: &ThreadId) -> Result<(), Error> {
         let record = record::open(self, &self.folder(id)?, id, None, record::Need::Sealed)?;
-        self.has_children(&record)
+        let mut left = Vec::from_iter(record.children_of_it());
+        let mut seen = BTreeSet::new();
+        while let Some((parent, child, head)) = left.pop() {
+            let record = self.child(&parent, &child, head)?;
+            // One that was continued is named with several seals.
+            if seen.insert(child) {
+                left.extend(record.children_of_it());
+            }
+            if seen.len() > MAX_CHAIN_THREADS {
+                let text = format!("{id} has more than {MAX_CHAIN_THREADS} threads below it");
+                return Err(Error::new(ErrorKind::Limit, text));
+            }
+        }
+        Ok(())
     }
 
     /// Do the children exist whose end `record` seals, with the seals that it names? They may have
@@ -128,7 +145,12 @@ impl Archive<'_> {
     ///
     /// # Errors
     /// Kind `Refused` when its record is missing, or is not the one of that seal.
-    pub(crate) fn child(&self, parent: &ThreadId, child: &str, head: Head) -> Result<(), Error> {
+    pub(crate) fn child(
+        &self,
+        parent: &ThreadId,
+        child: &str,
+        head: Head,
+    ) -> Result<VerifiedRecord, Error> {
         let id = ThreadId::parse(child)?;
         let found = self.project.find_thread(&*self.host.fs, &id)?;
         let there = |found: &ThreadFolder| {
@@ -140,7 +162,7 @@ impl Archive<'_> {
                 "the record of {id} is missing, but {parent} started it and seals its end"
             )));
         };
-        record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)
+        record::open(self, &folder, &id, Some(head), record::Need::Sealed)
     }
 
     /// Does a named thread belong to this project?
@@ -169,7 +191,7 @@ impl Archive<'_> {
     /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other or
     /// it is another project's, `Limit` when there are too many.
     pub fn chain(&self, id: &ThreadId) -> Result<VerifiedChain, Error> {
-        chain::read(self, id, crate::bounds::MAX_CHAIN_THREADS)
+        chain::read(self, id, MAX_CHAIN_THREADS)
     }
 
     /// The same with a bound of the test's own.

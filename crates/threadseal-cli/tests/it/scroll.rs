@@ -259,6 +259,31 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     assert_ne!(ran.json()["results"][0]["format"], "scroll");
 }
 
+// T-SCR-56
+#[test]
+fn no_lines_of_another_kind_around_a_scroll_hide_it() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 5);
+    let turns: Vec<Value> = serde_json::from_str(&read(path)).unwrap();
+    let lines: String = turns.iter().map(|turn| format!("{turn}\n")).collect();
+    let (few, many) = ("{}\n".repeat(40), "{}\n".repeat(5_000));
+    let others = "{\"note\":\"seen\"}\n".repeat(200);
+    for text in [
+        format!("{lines}{{}}\n"),
+        format!("{lines}{many}"),
+        format!("{lines}{others}"),
+        format!("{few}{lines}{many}"),
+    ] {
+        for name in ["b.jsonl", "b.json", "b"] {
+            let file = sandbox.write(name, &text);
+            let ran = sandbox.exits(1, format!("verify --json {file:?}")).json();
+            let result = &ran["results"][0];
+            assert_eq!(result["format"], "scroll", "{name}: {result}");
+            assert_eq!(result["verdict"], "tampered", "{name}: {result}");
+        }
+    }
+}
+
 // T-SCR-34
 #[test]
 fn digits_of_a_timestamp_that_no_hash_covers_are_listed_and_shown_nowhere_else() {

@@ -144,6 +144,12 @@ impl VerifiedRecord {
         &self.events.children
     }
 
+    /// The same, each with this thread before it.
+    pub(super) fn children_of_it(&self) -> impl Iterator<Item = (ThreadId, String, Head)> {
+        let named = |(child, head): &(String, Head)| (self.id.clone(), child.clone(), *head);
+        self.events.children.iter().map(named)
+    }
+
     /// The successors in its sealed links.
     pub(crate) fn successors(&self) -> &[Successor] {
         &self.events.successors

@@ -51,16 +51,13 @@ impl Engine {
         STARTER.run(&self.services, order)
     }
 
-    /// Refuses a result where the record of a child that `ran` began is missing, or was changed
-    /// since it ended.
+    /// Refuses a result where the record of a thread below `ran` is missing, or was changed since it
+    /// ended.
     ///
     /// # Errors
     /// Kind `Refused` with the verdict; errors of the disk.
     pub fn check_children(&self, ran: &Ran) -> Result<(), Error> {
-        match ran.cost.spawns {
-            0 => Ok(()),
-            _ => self.services.archive().children_hold(&ran.thread),
-        }
+        self.services.check_children(ran)
     }
 
     /// As [`Engine::run`], under an order of a database.

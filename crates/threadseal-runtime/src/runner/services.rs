@@ -1,5 +1,6 @@
 //! [`Services`]: all that the threads and graph runs of a project work with.
 
+use super::order::Ran;
 use crate::budget::BudgetLedger;
 use crate::config::Config;
 use crate::history::Archive;
@@ -99,6 +100,18 @@ impl Services {
             log: &self.log,
             registry: &*self.registry,
             integrity: self.config.coordination.transcript_integrity,
+        }
+    }
+
+    /// Refuses a result where the record of a thread below `ran` is missing, or was changed since it
+    /// ended.
+    ///
+    /// # Errors
+    /// Kind `Refused` with the verdict; errors of the disk.
+    pub(super) fn check_children(&self, ran: &Ran) -> Result<(), Error> {
+        match ran.cost.spawns {
+            0 => Ok(()),
+            _ => self.archive().children_hold(&ran.thread),
         }
     }
 

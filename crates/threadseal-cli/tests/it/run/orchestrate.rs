@@ -191,6 +191,19 @@ fn no_parent_of_a_changed_child_is_continued_and_none_has_a_result() {
     for line in [once_more(&thread), handoff] {
         names_the_child(&sandbox, &sandbox.exits(1, format!("{line} --json")));
     }
+    let waiting = format!("thread wait {thread} --project p --json");
+    names_the_child(&sandbox, &sandbox.exits(1, waiting));
+    for operation in [
+        json!({"operation": "wait_threads", "timeout": 1}),
+        json!({"operation": "aggregate_results"}),
+    ] {
+        let mut operation = operation;
+        operation["thread_ids"] = json!([thread]);
+        let ran = sandbox.run(["thread", "exec", &operation.to_string(), "--project", "p"]);
+        let ran = ran.exits(1).json();
+        assert_eq!(ran["results"][&thread]["status"], "refused", "{ran}");
+        assert!(ran["results"][&thread]["outputs"].is_null(), "{ran}");
+    }
     // The child is changed while its parent runs.
     let sandbox = project();
     let rob = sandbox.write("p/.ai/tools/demo/count.yaml", ROB);

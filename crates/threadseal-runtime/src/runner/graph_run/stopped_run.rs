@@ -296,7 +296,7 @@ fn has_children(services: &Services, id: &ThreadId, sealed: &Sealed) -> Result<(
         let head = text("head").and_then(Head::parse);
         match (kind.as_str(), text("child_thread_id"), head) {
             ("child_thread_ended", Some(child), Some(head)) => {
-                services.archive().child(id, child, head)
+                services.archive().child(id, child, head).map(drop)
             }
             _ => Ok(()),
         }

@@ -16,8 +16,7 @@
 use super::records::Records;
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::budget::{self, BudgetLedger};
-use crate::config::coordination::Integrity;
-use crate::history::{Archive, ThreadLinks};
+use crate::history::ThreadLinks;
 use crate::project::{Layout, THREAD_FILE, TRANSCRIPT_FILE, ThreadFolder};
 use crate::project_id::Identity;
 use crate::registry::{Fault, Inspection, Recorded, Thread, contradictions};
@@ -116,17 +115,6 @@ impl Records {
             }
         }
         Ok(found.into_iter().collect())
-    }
-
-    fn archive(&self) -> Archive<'_> {
-        Archive {
-            host: &self.host,
-            project: &self.project,
-            trust: &self.trust,
-            log: &self.log,
-            registry: &*self.registry,
-            integrity: Integrity::Lenient,
-        }
     }
 
     fn faults_of(

@@ -222,7 +222,9 @@ impl Operation {
             )),
             (None, _) => {
                 let order = crate::runner::child_spawner::order(&input, doer.cancel)?;
-                Ok(doer.starter.run(doer.services, &order)?.to_json())
+                let ran = doer.starter.run(doer.services, &order)?;
+                doer.services.check_children(&ran)?;
+                Ok(ran.to_json())
             }
         }
     }
@@ -252,6 +254,7 @@ impl Operation {
             Some(spawner) => spawner.resume(wanted, way)?,
             None => doer.starter.resume(doer.services, &wanted, way)?,
         };
+        doer.services.check_children(&ran)?;
         Ok(
             json!({"success": true, "resumed": !hands_over, "handed_over": hands_over, "old_thread_id": resolved.id.as_str(),
                   "new_thread_id": ran.thread.as_str(), "original_thread_id": id.as_str(),

@@ -2,6 +2,8 @@
 
 use super::super::Services;
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
+use crate::config::coordination::Integrity;
+use crate::history::Archive;
 use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
@@ -156,8 +158,8 @@ impl Records {
         Ok(Past { manifest, record })
     }
 
-    /// The evidence against the record of a thread. Where it verifies there is none, whatever the
-    /// files beside it are.
+    /// The evidence against the record of a thread, or of a child whose end it seals. Where they
+    /// verify there is none, whatever the files beside them are.
     ///
     /// # Errors
     /// When the record cannot be read.
@@ -166,11 +168,27 @@ impl Records {
         let need = verify::Need::Whole;
         let verifier = self.verifier(id)?;
         match verifier.open_verified_within(&path, need, MAX_CONVERSATION_BYTES) {
-            Ok(_) => Ok(None),
+            Ok(_) => {
+                let held = self.archive().children_hold(id).err();
+                let changed = held.and_then(|error| NotVerified::cause_of(&error));
+                Ok(changed.filter(|changed| changed.report().verdict.is_evidence()))
+            }
             Err(OpenError::NotVerified(report)) => {
                 Ok(Some(NotVerified::of(&report)).filter(|_| report.verdict.is_evidence()))
             }
             Err(OpenError::Failed(error)) => Err(error.into()),
+        }
+    }
+
+    /// The same places, for the histories of threads. Of an adopted tail nothing counts.
+    pub(super) fn archive(&self) -> Archive<'_> {
+        Archive {
+            host: &self.host,
+            project: &self.project,
+            trust: &self.trust,
+            log: &self.log,
+            registry: &*self.registry,
+            integrity: Integrity::Lenient,
         }
     }
 

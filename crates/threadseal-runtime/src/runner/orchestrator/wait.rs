@@ -179,7 +179,7 @@ impl Records {
     }
 
     /// The result of the thread at which the chain of `id` ends, if that has ended; or why there is
-    /// none that may be trusted.
+    /// none that may be trusted: also where the record of a child was changed since it ended.
     pub(super) fn end_of(&self, id: &ThreadId) -> Result<Option<Value>, Error> {
         // Chains that lead nowhere have no end to wait for.
         let last = match self.registry.resolve(id) {
@@ -194,6 +194,7 @@ impl Records {
         }
         let result = self
             .leads_back(&last.id, id)
+            .and_then(|()| self.archive().children_hold(&last.id))
             .and_then(|()| self.result(&last.id));
         Ok(Some(result.unwrap_or_else(|why| refused(id, &why))))
     }
