@@ -259,7 +259,7 @@ fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     assert_ne!(ran.json()["results"][0]["format"], "scroll");
 }
 
-// T-SCR-56
+// T-SCR-58
 #[test]
 fn no_lines_of_another_kind_around_a_scroll_hide_it() {
     let sandbox = ready();
