@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! http://127.0.0.1:PORT/TOKEN/…
+//! http://127.0.0.1:PORT/open/TICKET    leads there once: a browser's arguments are no secret
 //! ```
 //! A token in the path keeps other users and programs of the machine out, the name of the host a page that rebinds its
 //! own name to this address, and the policy whatever a session may contain.
@@ -61,7 +62,15 @@ impl Token {
     /// that it takes gives nothing of the token away.
     pub fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (token, rest) = path.strip_prefix('/')?.split_once('/')?;
-        (Digest::of(token.as_bytes()) == Digest::of(self.0.as_bytes())).then_some(rest)
+        self.is(token).then_some(rest)
+    }
+
+    pub(crate) fn is(&self, given: &str) -> bool {
+        Digest::of(given.as_bytes()) == Digest::of(self.0.as_bytes())
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
     }
 }
 

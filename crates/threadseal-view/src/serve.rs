@@ -13,9 +13,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, RANGE,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION,
+    RANGE,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use hyper::server::conn::http1;
@@ -28,9 +29,9 @@ use std::fmt;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use threadseal_core::error::{Error, ErrorKind};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -59,6 +60,11 @@ const MAX_SILENCE: Duration = Duration::from_secs(15);
 const CHUNK_BYTES: usize = 256 << 10;
 const MAX_WAITING_CHUNKS: usize = 4;
 
+/// How long a browser may take to start.
+const MAX_TICKET_TIME: Duration = Duration::from_secs(120);
+/// The beginning of the path of an address for one use.
+const OPEN: &str = "/open/";
+
 const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -67,6 +73,7 @@ pub struct Viewer {
     listener: TcpListener,
     port: u16,
     token: Token,
+    ticket: Option<Ticket>,
     shelf: Arc<dyn Shelf>,
 }
 
@@ -78,10 +85,18 @@ impl fmt::Debug for Viewer {
     }
 }
 
+/// What the first browser opens instead of the address.
+struct Ticket {
+    token: Token,
+    made: Instant,
+}
+
 /// What the routes share.
 struct Service {
     port: u16,
     token: Token,
+    /// Until it was used.
+    ticket: Mutex<Option<Ticket>>,
     shelf: Arc<dyn Shelf>,
     stopping: watch::Receiver<bool>,
 }
@@ -106,6 +121,7 @@ impl Viewer {
             listener,
             port,
             token,
+            ticket: None,
             shelf,
         })
     }
@@ -113,6 +129,17 @@ impl Viewer {
     /// The address of the page.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}{}", self.port, self.token.base())
+    }
+
+    /// An address that leads to the page once, and soon: for the arguments of a browser, which other users of the
+    /// machine can read.
+    pub fn address_once(&mut self, ticket: Token) -> String {
+        let address = format!("http://127.0.0.1:{}{OPEN}{}", self.port, ticket.text());
+        self.ticket = Some(Ticket {
+            token: ticket,
+            made: Instant::now(),
+        });
+        address
     }
 
     /// Answers until `stop` is set.
@@ -135,6 +162,7 @@ impl Viewer {
             let service = Service {
                 port: self.port,
                 token: self.token,
+                ticket: Mutex::new(self.ticket),
                 shelf: self.shelf,
                 stopping,
             };
@@ -145,6 +173,35 @@ impl Viewer {
         // A read that hangs in the system is not waited for.
         runtime.shutdown_background();
         served
+    }
+}
+
+impl Service {
+    /// Leads the first that has the ticket to the page. The browser keeps what is behind `#` (RFC 9110 §10.2.2).
+    fn redeem(&self, method: &Method, path: &str) -> Response {
+        let nothing = || refused(StatusCode::NOT_FOUND, "there is nothing here");
+        let Some(given) = path.strip_prefix(OPEN).filter(|_| *method == Method::GET) else {
+            return nothing();
+        };
+        let mut held = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ticket) = held.take_if(|ticket| ticket.token.is(given)) else {
+            return match given.len() == self.token.text().len() {
+                true => refused(
+                    StatusCode::GONE,
+                    "this address was for one use; take the one that was printed",
+                ),
+                false => nothing(),
+            };
+        };
+        if ticket.made.elapsed() > MAX_TICKET_TIME {
+            return refused(
+                StatusCode::GONE,
+                "this address was for one use, soon; take the one that was printed",
+            );
+        }
+        let mut response = StatusCode::SEE_OTHER.into_response();
+        put(&mut response, LOCATION, &self.token.base());
+        response
     }
 }
 
@@ -203,7 +260,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     let mut response = match guard::check(&head.method, &head.headers, service.port) {
         Err((status, why)) => refused(status, why),
         Ok(()) => match service.token.strip(head.uri.path()).map(str::to_owned) {
-            None => refused(StatusCode::NOT_FOUND, "there is nothing here"),
+            None => service.redeem(&head.method, head.uri.path()),
             Some(path) => {
                 let query = head.uri.query().unwrap_or_default().to_owned();
                 route(service, &path, &query, &head.headers).await

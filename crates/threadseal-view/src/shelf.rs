@@ -88,7 +88,7 @@ pub struct Sessions {
 }
 
 /// One session.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Row {
     /// Its id: `AGENT:ID`.
     pub id: String,

@@ -3,6 +3,8 @@
 use crate::archive::turns;
 use crate::prelude::*;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
 
 const SESSION: &str = "3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6";
 const LOG: &str = "claude/3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6.jsonl";
@@ -29,6 +31,10 @@ impl Viewer {
     fn start(sandbox: &Sandbox, what: &[&str]) -> Self {
         let mut command = sandbox.command();
         command.args(["view", "--no-open", "--json"]).args(what);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -70,10 +76,12 @@ impl Viewer {
 
     /// The status and the body.
     fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        self.get_whole(&format!("{}{path}", self.base))
+    }
+
+    fn get_whole(&self, path: &str) -> (u16, Vec<u8>) {
         let mut answer = Vec::new();
-        self.ask(&format!("{}{path}", self.base))
-            .read_to_end(&mut answer)
-            .unwrap();
+        self.ask(path).read_to_end(&mut answer).unwrap();
         let end = answer
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
@@ -174,6 +182,42 @@ fn a_viewer_shows_what_it_lists_and_nothing_else() {
             .unwrap();
         assert!(other.starts_with("HTTP/1.1 404"), "{other}");
     }
+}
+
+// T-VIEW-14
+#[test]
+fn the_arguments_of_the_browser_have_no_token() {
+    let sandbox = archived();
+    let (opened, folder) = (sandbox.path("opened"), sandbox.path("bin"));
+    fs::create_dir(&folder).unwrap();
+    let program = sandbox.write(
+        "bin/xdg-open",
+        format!("#!/bin/sh\necho \"$1\" >{opened:?}\n"),
+    );
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = sandbox.command();
+    command
+        .args(["view", "--json"])
+        .env("DISPLAY", ":7")
+        .env("PATH", format!("{}:/bin", folder.display()));
+    let viewer = Viewer::of(command);
+    let begun = Instant::now();
+    while !fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n')) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "no browser was opened"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let address = read(&opened);
+    assert!(
+        !address.contains(viewer.base.trim_matches('/')),
+        "{address}"
+    );
+    let prefix = format!("http://127.0.0.1:{}", viewer.port);
+    let path = address.trim_end().strip_prefix(&prefix).unwrap();
+    assert_eq!(viewer.get_whole(path).0, 303);
+    assert_eq!(viewer.get_whole(path).0, 410);
 }
 
 // T-VIEW-13

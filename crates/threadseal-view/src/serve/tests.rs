@@ -17,19 +17,12 @@ impl One {
             id: LOG.to_owned(),
             kind: "session",
             agent: "agent".to_owned(),
-            project: None,
             title: Some("<script>alert(1)</script>".to_owned()),
-            begun: None,
-            updated: None,
             turns: Some(1),
-            tools: None,
-            tokens: None,
-            cost: None,
-            model: None,
-            sub_agents: 0,
             state: "verified".to_owned(),
             state_text: "verified".to_owned(),
             light: "green",
+            ..Row::default()
         }
     }
 
@@ -124,9 +117,11 @@ struct Served {
 /// Calls `test` while a viewer answers.
 fn serving(bytes: Vec<u8>, test: impl FnOnce(&Served)) {
     let shelf = Arc::new(One(Mutex::new(bytes)));
-    let viewer =
+    let mut viewer =
         Viewer::listen(0, Token::new([9; 16]), Arc::clone(&shelf) as Arc<dyn Shelf>).unwrap();
+    let once = viewer.address_once(Token::new([5; 16]));
     let (base, port) = (viewer.token.base(), viewer.port);
+    assert!(once.starts_with("http://127.0.0.1:") && !once.contains(base.trim_matches('/')));
     assert_eq!(viewer.address(), format!("http://127.0.0.1:{port}{base}"));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -221,6 +216,28 @@ fn every_answer_has_the_policy_also_one_that_refuses() {
             ),
             404
         );
+    });
+}
+
+// T-VIEW-14
+#[test]
+fn the_address_of_a_browser_leads_to_the_page_once() {
+    serving(b"log\n".to_vec(), |served| {
+        let port = served.port;
+        let ask = |method: &str, path: &str| {
+            let more = format!("Host: localhost:{port}\r\nConnection: close\r\n\r\n");
+            served.raw(&format!("{method} {path} HTTP/1.1\r\n{more}")).0
+        };
+        let (right, wrong) = ("/open/05050505050505050505050505050505", "/open/05");
+        assert_eq!(status(&ask("HEAD", right)), 404);
+        assert_eq!(status(&ask("GET", wrong)), 404);
+        let head = ask("GET", right).to_ascii_lowercase();
+        assert_eq!(status(&head), 303);
+        assert!(
+            head.contains(&format!("\r\nlocation: {}\r\n", served.base)),
+            "{head}"
+        );
+        assert_eq!(status(&ask("GET", right)), 410);
     });
 }
 

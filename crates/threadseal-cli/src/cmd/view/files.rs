@@ -96,17 +96,11 @@ impl Files {
                 .map(path_text)
                 .filter(|folder| !folder.is_empty()),
             title: path.file_name().map(|name| path_text(Path::new(name))),
-            begun: None,
             updated: changed.map(Timestamp::to_iso_seconds),
-            turns: None,
-            tools: None,
-            tokens: None,
-            cost: None,
-            model: None,
-            sub_agents: 0,
             state: judged.state.clone(),
             state_text: judged.text.clone(),
             light: judged.light,
+            ..Row::default()
         }
     }
 }

@@ -302,19 +302,11 @@ fn unsealed_row(id: &str, agent: Agent, path: &Path) -> Row {
         id: id.to_owned(),
         kind: "session",
         agent: agent.name().to_owned(),
-        project: None,
         title: path.file_name().map(|name| path_text(Path::new(name))),
-        begun: None,
-        updated: None,
-        turns: None,
-        tools: None,
-        tokens: None,
-        cost: None,
-        model: None,
-        sub_agents: 0,
         state: "not_sealed".to_owned(),
         state_text: "not sealed".to_owned(),
         light: "amber",
+        ..Row::default()
     }
 }
 

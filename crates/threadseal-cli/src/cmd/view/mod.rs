@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ViewArgs, context: &Context, out: &mut Out) -> Outcome 
     context::cancel_on_interrupt(&end)?;
     let (shelf, place) = shelf_of(args, context)?;
     let token = Token::new(random::array(&context.random)?);
-    let viewer = Viewer::listen(args.port, token, shelf)?;
+    let mut viewer = Viewer::listen(args.port, token, shelf)?;
     let url = format!("{}{place}", viewer.address());
     if context.json {
         out.json_line(&ViewOutput {
@@ -74,7 +74,9 @@ pub(crate) fn run(args: &ViewArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     out.flush();
     if !args.no_open {
-        open_browser(&url, context);
+        let ticket = Token::new(random::array(&context.random)?);
+        let once = format!("{}{place}", viewer.address_once(ticket));
+        open_browser(&once, context);
     }
     if !context.quiet {
         complain("note: the page is for this machine alone; Ctrl-C ends it");
