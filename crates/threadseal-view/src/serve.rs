@@ -30,8 +30,8 @@ use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -73,7 +73,7 @@ pub struct Viewer {
     listener: TcpListener,
     port: u16,
     token: Token,
-    ticket: Option<Ticket>,
+    ticket: Option<Token>,
     shelf: Arc<dyn Shelf>,
 }
 
@@ -85,18 +85,12 @@ impl fmt::Debug for Viewer {
     }
 }
 
-/// What the first browser opens instead of the address.
-struct Ticket {
-    token: Token,
-    made: Instant,
-}
-
 /// What the routes share.
 struct Service {
     port: u16,
     token: Token,
-    /// Until it was used.
-    ticket: Mutex<Option<Ticket>>,
+    /// Until it was used, or is too old.
+    ticket: Mutex<Option<Token>>,
     shelf: Arc<dyn Shelf>,
     stopping: watch::Receiver<bool>,
 }
@@ -135,10 +129,7 @@ impl Viewer {
     /// machine can read.
     pub fn address_once(&mut self, ticket: Token) -> String {
         let address = format!("http://127.0.0.1:{}{OPEN}{}", self.port, ticket.text());
-        self.ticket = Some(Ticket {
-            token: ticket,
-            made: Instant::now(),
-        });
+        self.ticket = Some(ticket);
         address
     }
 
@@ -166,7 +157,13 @@ impl Viewer {
                 shelf: self.shelf,
                 stopping,
             };
-            let router = Router::new().fallback(answer).with_state(Arc::new(service));
+            let service = Arc::new(service);
+            let forgetting = Arc::clone(&service);
+            tokio::spawn(async move {
+                sleep(MAX_TICKET_TIME).await;
+                *forgetting.ticket() = None;
+            });
+            let router = Router::new().fallback(answer).with_state(service);
             accept(&listener, &router, stop, stopped).await;
             Ok(())
         });
@@ -177,27 +174,23 @@ impl Viewer {
 }
 
 impl Service {
+    fn ticket(&self) -> MutexGuard<'_, Option<Token>> {
+        self.ticket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Leads the first that has the ticket to the page. The browser keeps what is behind `#` (RFC 9110 §10.2.2).
     fn redeem(&self, method: &Method, path: &str) -> Response {
         let nothing = || refused(StatusCode::NOT_FOUND, "there is nothing here");
         let Some(given) = path.strip_prefix(OPEN).filter(|_| *method == Method::GET) else {
             return nothing();
         };
-        let mut held = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ticket) = held.take_if(|ticket| ticket.token.is(given)) else {
+        let used = self.ticket().take_if(|ticket| ticket.is(given));
+        if used.is_none() {
+            let why = "this address was for one use, and soon; take the one that was printed";
             return match given.len() == self.token.text().len() {
-                true => refused(
-                    StatusCode::GONE,
-                    "this address was for one use; take the one that was printed",
-                ),
+                true => refused(StatusCode::GONE, why),
                 false => nothing(),
             };
-        };
-        if ticket.made.elapsed() > MAX_TICKET_TIME {
-            return refused(
-                StatusCode::GONE,
-                "this address was for one use, soon; take the one that was printed",
-            );
         }
         let mut response = StatusCode::SEE_OTHER.into_response();
         put(&mut response, LOCATION, &self.token.base());

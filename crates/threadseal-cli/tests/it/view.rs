@@ -1,10 +1,10 @@
 //! The viewer of this machine, and pages with a session inside.
 
 use crate::archive::turns;
+use crate::hook::wait_until;
 use crate::prelude::*;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::time::Instant;
 
 const SESSION: &str = "3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6";
 const LOG: &str = "claude/3f9c1a2e-0b1c-4d5e-8f60-718293a4b5c6.jsonl";
@@ -201,14 +201,9 @@ fn the_arguments_of_the_browser_have_no_token() {
         .env("DISPLAY", ":7")
         .env("PATH", format!("{}:/bin", folder.display()));
     let viewer = Viewer::of(command);
-    let begun = Instant::now();
-    while !fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n')) {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "no browser was opened"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("a browser is opened", || {
+        fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n'))
+    });
     let address = read(&opened);
     assert!(
         !address.contains(viewer.base.trim_matches('/')),
