@@ -46,9 +46,10 @@ pub(super) fn link(before: Thread, after: &Thread, at: Timestamp) -> Result<Link
     if old == new {
         return Err(Error::refused(format!("{old} cannot continue itself")));
     }
-    if let Some(other) = &before.continuation {
+    // Errors become part of records: none repeats what anyone may have written into a row.
+    if before.continuation.is_some() {
         return Err(Error::refused(format!(
-            "{old} is continued by {other} already"
+            "the registry names a thread that continues {old} already; hint: threadseal thread inspect"
         )));
     }
     // A thread with a successor could precede `old`: the chain would be a circle.

@@ -121,9 +121,10 @@ impl Thread {
     /// # Errors
     /// Kind `Refused` when the registry has a word that is none.
     pub fn standing(&self) -> Result<Status, Error> {
-        self.status.as_ref().copied().map_err(|word| {
+        // The error may become part of a record, so the word of the row is not in it.
+        self.status.as_ref().copied().map_err(|_| {
             Error::refused(format!(
-                "the registry gives {} the status {word:?}, which is not valid",
+                "the registry gives {} a status that is not valid; hint: threadseal thread inspect",
                 self.id
             ))
         })
