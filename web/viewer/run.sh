@@ -16,4 +16,4 @@ if [ -z "${THREADSEAL:-}" ]; then
 fi
 export THREADSEAL
 cd "$here"
-node --test --test-concurrency=1 test/*.test.mjs
+node --test --test-concurrency=2 test/*.test.mjs
