@@ -113,15 +113,16 @@ impl Record {
     }
 }
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
-h2{font-size:1rem;margin:1.5rem 0 .3rem;overflow-wrap:anywhere}.e0{border-left:4px solid #2a7}\
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
+overflow-wrap:anywhere;color-scheme:light dark}h2{font-size:1rem;margin:1.5rem 0 .3rem}.e0{border-left:4px solid #2a7}\
 .e1{border-left:4px solid #c33}.e3{border-left:4px solid #c90}section{padding-left:.8rem}\
-table{border-spacing:0}th{text-align:left;font-weight:normal;color:#666;vertical-align:top;padding-right:1rem;\
-white-space:nowrap}td{overflow-wrap:anywhere}";
+table{border-spacing:0}th{text-align:left;font-weight:normal;opacity:.7;vertical-align:top;padding-right:1rem;\
+white-space:nowrap}@media(max-width:40rem){th,td{display:block}}";
 
 fn html(page: &Page) -> String {
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
+         <meta name=\"viewport\" content=\"width=device-width\"/>\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\
          <title>Verification report</title><style>{STYLE}</style></head><body>\n\
          <h1>Verification report</h1>\n<p>{}</p>\n",
