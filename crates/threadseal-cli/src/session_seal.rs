@@ -97,7 +97,7 @@ impl SessionSealer {
                 .unwrap_or_else(|| self_name(KeyUsage::Observed))
                 .to_owned(),
             secrets: SecretFinder::default(),
-            args: SealArgs::of_sessions(passphrase.clone()),
+            args: SealArgs::of_documents(passphrase.clone()),
             passphrase: passphrase.clone(),
             wait,
         })

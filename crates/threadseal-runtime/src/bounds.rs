@@ -139,6 +139,10 @@ pub(crate) const MAX_SEARCH_TIME: Duration = Duration::from_secs(30);
 pub(crate) const MAX_ID_ATTEMPTS: u64 = 1000;
 /// Most items of one kind in a project.
 pub(crate) const MAX_ITEMS: usize = 10_000;
+/// Most events of an unsealed tail that a refusal or an announcement names.
+pub(crate) const MAX_TAIL_EVENTS: usize = 20;
+/// Most unsealed items that the refusal of one names.
+pub(crate) const MAX_LISTED_ITEMS: usize = 20;
 /// Deepest nesting of folders that hold items.
 pub(crate) const MAX_ITEM_LEVELS: usize = 32;
 /// Largest transcript whose conversation is continued, in bytes: it is held in memory.

@@ -19,7 +19,7 @@ mod id;
 use crate::bounds::MAX_ITEM_BYTES;
 pub(crate) use file::IGNORED_MEMBERS;
 pub use file::{Coverage, Grounds, Item, ItemPolicy, Standing, Used};
-pub use find::Finder;
+pub use find::{Finder, Surveyed};
 pub use id::{ItemId, ItemKind};
 #[cfg(test)]
 mod tests;

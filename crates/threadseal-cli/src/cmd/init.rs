@@ -1,8 +1,13 @@
 //! `init`: makes a home with a trusted key for each usage that a host needs, and with a log of its
-//! seals. On request it makes a project, too.
+//! seals. On request it makes a project, too, with the files of a tour.
+
+#[cfg(feature = "agent")]
+mod scaffold;
 
 use crate::cmd::key::{KeyOutput, ListedKey, key_line};
 use crate::cmd::log::init as log;
+#[cfg(feature = "agent")]
+use crate::cmd::seal::seal_new;
 use crate::context::Context;
 #[cfg(feature = "agent")]
 use crate::engine::own_keys;
@@ -30,6 +35,8 @@ use threadseal_log::{Description, SealLog, refuse_shared};
 use threadseal_runtime::project::{Project, ProjectId};
 #[cfg(feature = "agent")]
 use threadseal_runtime::project_id;
+#[cfg(feature = "agent")]
+use threadseal_store::atomic;
 use threadseal_store::home::Home;
 use threadseal_store::sys::path_text;
 #[cfg(feature = "agent")]
@@ -44,13 +51,22 @@ const MADE: [KeyUsage; 4] = [
     KeyUsage::Scroll,
 ];
 
+/// Permission bits of a new folder of a project, before the umask.
+#[cfg(feature = "agent")]
+const FOLDER_MODE: u32 = 0o777;
+
 /// What `init` takes.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Also create a project's `.ai` folder, here or in DIR
+    /// Also create a project, here or in DIR: its `.ai` folder, with a sealed tour that runs without
+    /// a key, and settings as comments
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     #[cfg_attr(not(feature = "agent"), arg(hide = true))]
     project: Option<PathBuf>,
+    /// With --project: only empty folders, no tour
+    #[arg(long, requires = "project")]
+    #[cfg_attr(not(feature = "agent"), arg(hide = true))]
+    empty: bool,
     /// With --project: also resume threads whose line 1 names the project ID. Only for threads that
     /// no other project resumes any more
     #[arg(long, value_name = "ID", requires = "project")]
@@ -71,6 +87,9 @@ struct InitOutput {
     home: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<String>,
+    /// The files of the project that were written, relative to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<String>>,
     changed: bool,
     keys: Vec<KeyOutput>,
     log: Option<LogOutput>,
@@ -103,15 +122,17 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     let path = made.home.path().to_string_lossy().into_owned();
     let project = args.project.as_deref();
     let project = project.map(|folder| init_project(folder, args, &made.home, context));
-    let (project, accepted) = project.transpose()?.unzip();
+    let project = project.transpose()?;
     let recovery = recovery::ensure_or_warn(&made.home, &args.passphrase, context);
-    let changed = made.changed || accepted == Some(true) || recovery.is_some();
+    let in_project = project.as_ref().is_some_and(MadeProject::is_changed);
+    let changed = made.changed || in_project || recovery.is_some();
     let keys = ListedKey::all(&made.keys, &made.home, context)?;
     if context.json {
         out.json(&InitOutput {
             schema: "threadseal.init/1",
             home: path,
-            project,
+            project: project.as_ref().map(|project| project.root.clone()),
+            files: project.map(|project| project.files),
             changed,
             keys: keys.iter().map(KeyOutput::of).collect(),
             log: made.log.as_ref().map(LogOutput::of),
@@ -129,7 +150,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         let said = if changed { "ready" } else { "nothing to do" };
         out.line(format_args!("{said}: {}", Clean(&path)));
         if let Some(project) = &project {
-            out.line(format_args!("project: {}", Clean(project)));
+            project.tell(out);
         }
         if let Some(path) = &recovery {
             recovery::tell(path, context);
@@ -138,17 +159,61 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(Exit::Done)
 }
 
-/// Creates the project; returns its folder, and whether it newly accepts threads.
+/// What was made of a project.
+struct MadeProject {
+    root: String,
+    /// New files, relative to it.
+    files: Vec<String>,
+    /// Does it newly accept threads?
+    accepts: bool,
+}
+
+impl MadeProject {
+    fn is_changed(&self) -> bool {
+        self.accepts || !self.files.is_empty()
+    }
+
+    fn tell(&self, out: &mut Out) {
+        for file in &self.files {
+            out.line(format_args!("wrote: {}", Clean(file)));
+        }
+        let root = Clean(&self.root);
+        out.line(format_args!("project: {root}"));
+        if !self.files.is_empty() {
+            out.line(format_args!(
+                "next: threadseal run tour/report --project {root}"
+            ));
+            out.line("  a script answers; with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set, a model does");
+        }
+    }
+}
+
+/// Creates the project. One that accepts threads of another has items of its own.
 #[cfg(feature = "agent")]
 fn init_project(
     folder: &Path,
     args: &InitArgs,
     home: &Home,
     context: &Context,
-) -> Result<(String, bool), Failure> {
+) -> Result<MadeProject, Failure> {
+    atomic::create_directories(&*context.fs, folder, FOLDER_MODE)?;
     let project = Project::init(&*context.fs, folder)?;
-    let accepted = accept(&project, args, home, context)?;
-    Ok((project.root().to_string_lossy().into_owned(), accepted))
+    let accepts = accept(&project, args, home, context)?;
+    let files = match args.empty || !args.accept.is_empty() {
+        true => Vec::new(),
+        false => scaffold::write(&project, context)?,
+    };
+    let is_item = |file: &&PathBuf| file.starts_with(project.ai());
+    let items: Vec<PathBuf> = files.iter().filter(is_item).cloned().collect();
+    seal_new(&items, &args.passphrase, context)?;
+    Ok(MadeProject {
+        root: path_text(project.root()),
+        files: files
+            .iter()
+            .filter_map(|file| project.relative(file))
+            .collect(),
+        accepts,
+    })
 }
 
 #[cfg(not(feature = "agent"))]
@@ -157,9 +222,14 @@ fn init_project(
     args: &InitArgs,
     _: &Home,
     _: &Context,
-) -> Result<(String, bool), Failure> {
+) -> Result<MadeProject, Failure> {
     let ids = args.accept.join(", ");
-    let action = format!("create the project {} {ids}", folder.display());
+    let what = if args.empty {
+        "the empty project"
+    } else {
+        "the project"
+    };
+    let action = format!("create {what} {} {ids}", folder.display());
     Err(missing::failure(action.trim_end(), "agent"))
 }
 

@@ -7,6 +7,7 @@ mod quoted;
 mod refusals;
 mod resume;
 mod strayed;
+mod tour;
 
 use crate::prelude::*;
 use std::net::{TcpListener, TcpStream};

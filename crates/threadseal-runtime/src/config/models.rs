@@ -19,6 +19,7 @@ use crate::money::Nanos;
 #[cfg(feature = "engine")]
 use crate::secrets::Secrets;
 use crate::yaml::{Entry, Node};
+use serde_json::json;
 use threadseal_core::error::Error;
 
 /// Models and their providers.
@@ -83,7 +84,12 @@ pub struct Provider {
     pub base_url: Option<String>,
     /// The variable of the caller's environment that holds the key; None for none.
     pub key_env: Option<String>,
+    /// The answers of an adapter `script`: the text of a script with `conversations`.
+    pub script: Option<String>,
 }
+
+/// The adapter without a protocol: answers are in a file.
+const SCRIPT_ADAPTER: &str = "script";
 
 /// The protocols of providers.
 pub(crate) const ADAPTERS: [&str; 5] = [
@@ -91,7 +97,7 @@ pub(crate) const ADAPTERS: [&str; 5] = [
     "openai",
     "openai_responses",
     "gemini",
-    "script",
+    SCRIPT_ADAPTER,
 ];
 
 impl Models {
@@ -236,7 +242,15 @@ fn provider(entry: &Entry) -> Result<Provider, Error> {
         adapter: adapter.text()?.to_owned(),
         base_url: None,
         key_env: None,
+        script: None,
     };
+    if let Some(node) = fields.take("conversations") {
+        if provider.adapter != SCRIPT_ADAPTER {
+            let text = format!("`conversations` are for the adapter {SCRIPT_ADAPTER}");
+            return Err(node.error(text));
+        }
+        provider.script = Some(json!({"conversations": node.to_json()}).to_string());
+    }
     let text = |node: &Node| node.text().map(|text| Some(text.to_owned()));
     set(&mut fields, "key_env", &mut provider.key_env, text)?;
     set(

@@ -7,7 +7,7 @@ use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_core::record::{ExpectedHead, RecordId};
-use threadseal_core::report::{Finding, FindingCode, Profile, Report, Verdict};
+use threadseal_core::report::{Profile, Report, Verdict};
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{self, DocumentKind, Options, Outcome, ProfileChoice};
@@ -177,8 +177,9 @@ pub(super) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// The standing of the file, from its signatures and the heads of this host.
-    pub(super) fn standing(&self, grounds: &Grounds<'_>) -> Result<Standing, Error> {
+    /// The standing of the file, from its signatures and the heads of this host, and the report on
+    /// them. A policy may still exclude it.
+    pub(super) fn standing(&self, grounds: &Grounds<'_>) -> Result<(Standing, Report), Error> {
         let document = DocumentKind::of_name(self.path).ok_or_else(|| {
             Error::invalid(format!("{}: not a supported kind of document", self.path))
         })?;
@@ -226,16 +227,7 @@ impl Candidate<'_> {
             Verdict::UnknownSigner => Standing::UnknownSigner,
             _ => return Err(self.refuse(&report, "")),
         };
-        if standing.vouches() || grounds.policy == ItemPolicy::AllowUnsigned {
-            return Ok(standing);
-        }
-        let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;
-        let advice = match report.findings.iter().any(doubted) {
-            // The finding already names the remedy; another seal would remove a valid one.
-            true => "",
-            false => "; seal it with a trusted key, or allow unsigned items",
-        };
-        Err(self.refuse(&report, advice))
+        Ok((standing, report))
     }
 
     /// Refuses a file that was sealed as another item: capabilities judge ids, and a seal names
@@ -303,7 +295,7 @@ impl Candidate<'_> {
         Ok(self.verify(&options)?.verdict == Verdict::Verified)
     }
 
-    fn refuse(&self, report: &Report, advice: &str) -> Error {
+    pub(super) fn refuse(&self, report: &Report, advice: &str) -> Error {
         let mut findings: Vec<_> = report.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         let why = findings.first().map_or("", |finding| &*finding.message);

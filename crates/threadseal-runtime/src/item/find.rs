@@ -1,16 +1,29 @@
 //! Finding items: in the project, in the user's space, in this program.
 
-use super::file::{Candidate, Grounds};
+use super::file::{Candidate, Grounds, ItemPolicy};
 use super::{Item, ItemId, ItemKind, MAX_ITEM_BYTES, Standing, builtin};
-use crate::bounds::{MAX_ITEM_LEVELS, MAX_ITEMS};
-use std::collections::BTreeSet;
+use crate::bounds::{MAX_ITEM_LEVELS, MAX_ITEMS, MAX_LISTED_ITEMS};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::report::{Finding, FindingCode};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{self, FileKind, Fs, path_text};
+
+/// Knowledge that threads and runs of graphs write, signed by their own keys.
+const OF_THREADS: [&str; 2] = ["agent/threads/", "graphs/"];
+
+/// A file of an item.
+#[derive(Debug)]
+pub struct Surveyed {
+    /// The file.
+    pub path: PathBuf,
+    /// Why it may be used if unsigned items may; an error where it may not be used at all.
+    pub standing: Result<Standing, Error>,
+}
 
 /// Where items are looked for.
 #[derive(Debug, Clone)]
@@ -97,16 +110,70 @@ impl Finder {
         let mut found: BTreeSet<ItemId> = builtin::ids(kind)
             .map(ItemId::parse)
             .collect::<Result<_, _>>()?;
-        let (folders, endings) = kind.places();
-        for folder in self
-            .spaces
-            .iter()
-            .flat_map(|space| folders.iter().map(move |folder| (space, folder)))
-        {
-            let root = folder.0.join(".ai").join(folder.1);
-            self.walk(&root, "", endings, MAX_ITEM_LEVELS, &mut found)?;
+        for space in &self.spaces {
+            found.extend(self.files_of(space, kind)?.into_values());
         }
         Ok(found.into_iter().collect())
+    }
+
+    /// The files of all items of the first space, in order, but for those that threads write.
+    ///
+    /// # Errors
+    /// As [`Finder::ids`].
+    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let first = self.spaces.first().into_iter();
+        let all = first.map(|space| self.declared(space));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        Ok(all.into_iter().flatten().map(|(path, _)| path).collect())
+    }
+
+    /// The files of all items of the first space, judged as if unsigned items might be used.
+    ///
+    /// # Errors
+    /// As [`Finder::ids`].
+    pub fn survey(&self, grounds: &Grounds<'_>) -> Result<Vec<Surveyed>, Error> {
+        match self.spaces.first() {
+            Some(space) => self.survey_of(space, grounds),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn survey_of(&self, space: &Path, grounds: &Grounds<'_>) -> Result<Vec<Surveyed>, Error> {
+        let grounds = Grounds {
+            policy: ItemPolicy::AllowUnsigned,
+            ..*grounds
+        };
+        let judge = |(path, (kind, id)): (PathBuf, (ItemKind, ItemId))| {
+            let found = self.in_space(space, kind, &id, &grounds);
+            let gone = || Error::invalid(format!("{} is gone", path_text(&path)));
+            let standing = found.and_then(|item| Ok(item.ok_or_else(gone)?.standing));
+            Surveyed { path, standing }
+        };
+        Ok(self.declared(space)?.into_iter().map(judge).collect())
+    }
+
+    /// The files of a space, each once, and the first kind of item that each can be.
+    fn declared(&self, space: &Path) -> Result<BTreeMap<PathBuf, (ItemKind, ItemId)>, Error> {
+        let mut all = BTreeMap::new();
+        for kind in ItemKind::ALL {
+            for (path, id) in self.files_of(space, kind)? {
+                let by_thread = |prefix: &&str| id.as_str().starts_with(*prefix);
+                if kind != ItemKind::Knowledge || !OF_THREADS.iter().any(by_thread) {
+                    all.entry(path).or_insert((kind, id));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn files_of(&self, space: &Path, kind: ItemKind) -> Result<BTreeMap<PathBuf, ItemId>, Error> {
+        let mut found = BTreeMap::new();
+        let (folders, endings) = kind.places();
+        for folder in folders {
+            let root = space.join(".ai").join(folder);
+            self.walk(&root, "", endings, MAX_ITEM_LEVELS, &mut found)?;
+        }
+        Ok(found)
     }
 
     fn walk(
@@ -115,7 +182,7 @@ impl Finder {
         prefix: &str,
         endings: &[&str],
         levels: usize,
-        found: &mut BTreeSet<ItemId>,
+        found: &mut BTreeMap<PathBuf, ItemId>,
     ) -> Result<(), Error> {
         let too_much =
             |what: String| Error::new(ErrorKind::Limit, format!("{}: {what}", path_text(folder)));
@@ -146,7 +213,7 @@ impl Finder {
                 .iter()
                 .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
             let id = stem.and_then(|stem| ItemId::parse(&format!("{prefix}{stem}")).ok());
-            found.extend(id);
+            found.extend(id.map(|id| (path, id)));
             if found.len() > MAX_ITEMS {
                 return Err(too_much(format!("more than {MAX_ITEMS} items")));
             }
@@ -177,7 +244,7 @@ impl Finder {
                 [] => {}
                 [path] => {
                     return self
-                        .judge(&home, path, &absent, kind, id, grounds)
+                        .judge(space, path, &absent, kind, id, grounds)
                         .map(Some);
                 }
                 [path, other, ..] => {
@@ -210,7 +277,7 @@ impl Finder {
     /// `absent` are the other paths that the item could have.
     fn judge(
         &self,
-        home: &Path,
+        space: &Path,
         path: &Path,
         absent: &[PathBuf],
         kind: ItemKind,
@@ -222,12 +289,13 @@ impl Finder {
                 .canonicalize(path)
                 .map_err(|error| sys::failure("resolve", path, &error))
         };
-        let (real_home, real_path) = (real(home)?, real(path)?);
+        let home = space.join(".ai");
+        let (real_home, real_path) = (real(&home)?, real(path)?);
         if !real_path.starts_with(&real_home) {
             return Err(Error::refused(format!(
                 "{} leads out of {}",
                 path_text(path),
-                path_text(home)
+                path_text(&home)
             )));
         }
         let bytes = read_small(&*self.fs, &real_path, MAX_ITEM_BYTES)?;
@@ -244,8 +312,42 @@ impl Finder {
             fs: &*self.fs,
             bytes: &bytes,
         };
-        let standing = candidate.standing(grounds)?;
+        let (standing, report) = candidate.standing(grounds)?;
+        if !standing.vouches() && grounds.policy == ItemPolicy::Signed {
+            // A doubted end of a key has a remedy of its own; a new seal would remove a valid one.
+            let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;
+            let advice = match report.findings.iter().any(doubted) {
+                true => String::new(),
+                false => self.unsealed(space, path, grounds),
+            };
+            return Err(candidate.refuse(&report, &advice));
+        }
         candidate.into_item(id, standing)
+    }
+
+    /// For the refusal of `path`: what else of its space no trusted key vouches for, so that one
+    /// step seals it all.
+    fn unsealed(&self, space: &Path, path: &Path, grounds: &Grounds<'_>) -> String {
+        let others = self.survey_of(space, grounds).unwrap_or_default();
+        let others = others.iter().filter(|other| {
+            let unsealed = |standing: &Standing| !standing.vouches();
+            other.path != path && other.standing.as_ref().is_ok_and(unsealed)
+        });
+        let name = |other: &Surveyed| {
+            let name = other.path.strip_prefix(space.join(".ai"));
+            path_text(name.unwrap_or(&other.path))
+        };
+        let names: Vec<String> = others.map(name).collect();
+        let mut also = String::new();
+        if !names.is_empty() {
+            let shown = &names[..names.len().min(MAX_LISTED_ITEMS)];
+            also = format!("; no trusted key sealed these either: {}", shown.join(", "));
+            if names.len() > shown.len() {
+                also.push_str(&format!(" and {} more", names.len() - shown.len()));
+            }
+        }
+        let space = path_text(space);
+        format!("{also}; hint: threadseal seal --project {space}, or --allow-unsigned")
     }
 }
 

@@ -89,6 +89,16 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Directive,
+        Self::Tool,
+        Self::Knowledge,
+        Self::Graph,
+        Self::Config,
+        Self::Script,
+    ];
+
     /// The word in files and capabilities.
     pub fn as_str(self) -> &'static str {
         match self {

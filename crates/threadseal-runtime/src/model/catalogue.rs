@@ -9,7 +9,7 @@
 //! The first of these whose provider has a key answers. A model of unknown window or price is
 //! refused: limits on tokens and money would have no effect.
 
-use super::{Endpoint, HttpModel, Model, ReplayModel, Shape};
+use super::{Endpoint, HttpModel, Model, ReplayModel, ScriptModel, Shape};
 use crate::config::agent::Agent;
 use crate::config::models::{self, Prices, Provider};
 use crate::directive::ModelChoice;
@@ -131,23 +131,12 @@ impl Catalogue {
             .models
             .provider(provider)
             .ok_or_else(|| invalid("its provider is not configured"))?;
-        let shape = Shape::parse(&provider.adapter)
-            .ok_or_else(|| invalid("it answers from a script only"))?;
-        let endpoint = Endpoint {
-            shape,
-            base_url: self
-                .wish
-                .base_url
-                .clone()
-                .or_else(|| provider.base_url.clone()),
-            api_key: self.key(provider)?,
-        };
         let bound = model
             .max_output_tokens
             .unwrap_or(u64::MAX)
             .min(self.agent.max_output_tokens);
         Ok(Chosen {
-            model: Arc::new(HttpModel::new(&endpoint, id)?),
+            model: self.answering(id, provider)?,
             prices: model
                 .prices
                 .ok_or_else(|| invalid("its prices are not configured"))?,
@@ -157,6 +146,25 @@ impl Catalogue {
             max_output_tokens: u32::try_from(bound).unwrap_or(u32::MAX),
             system_prompt: model.system_prompt.clone(),
         })
+    }
+
+    /// The model `id` at its provider: over HTTP, or from the script in its settings.
+    fn answering(&self, id: &str, provider: &Provider) -> Result<Arc<dyn Model>, Error> {
+        if let Some(script) = &provider.script {
+            return Ok(Arc::new(ScriptModel::parse(id, script)?));
+        }
+        let shape = Shape::parse(&provider.adapter).ok_or_else(|| {
+            Error::invalid(format!(
+                "model {id}: it answers from a script only; hint: see .ai/config/agent/models.yaml"
+            ))
+        })?;
+        let base_url = self.wish.base_url.as_ref().or(provider.base_url.as_ref());
+        let endpoint = Endpoint {
+            shape,
+            base_url: base_url.cloned(),
+            api_key: self.key(provider)?,
+        };
+        Ok(Arc::new(HttpModel::new(&endpoint, id)?))
     }
 
     fn key(&self, provider: &Provider) -> Result<Option<String>, Error> {
@@ -227,8 +235,7 @@ impl Models for Catalogue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ScriptModel;
-    use crate::testing::prelude::Fails as _;
+    use crate::testing::prelude::{Fails as _, ask, user};
     use crate::yaml;
 
     const FILE: &str = "providers:\n  near: {adapter: anthropic, key_env: NEAR_KEY}\n  far: {adapter: openai}\n\
@@ -276,6 +283,33 @@ mod tests {
         for id in ["unpriced", "unknown"] {
             chosen(Wish::default(), "", &named(id, &[])).fails_with(id);
         }
+    }
+
+    #[test]
+    fn a_script_in_the_settings_answers_where_no_key_is_set() {
+        let text = "providers:\n  near: {adapter: anthropic, key_env: NEAR_KEY}\n  \
+                    told: {adapter: script, conversations: [{when: go, answers: [{text: Hello.}]}]}\n\
+                    models:\n  - {id: a, provider: near, context_window: 10, prices: {input: 1, output: 1}}\n  \
+                    - {id: s, provider: told, context_window: 10, prices: {input: 0, output: 0}}\n\
+                    tiers: {general: [a, s]}\n";
+        let mut models = models::Models::default();
+        let node = yaml::parse("models.yaml", text).unwrap();
+        models.overlay(&node, true).unwrap();
+        let chosen = |environment| {
+            let (agent, wish) = (Agent::default(), Wish::default());
+            let catalogue = Catalogue::new(models.clone(), agent, wish, 5, Arc::new(environment));
+            catalogue.choose(&ModelChoice::default()).unwrap()
+        };
+        let key = ("NEAR_KEY".to_owned(), "k".to_owned());
+        assert_eq!(chosen(vec![key]).model.name(), "a");
+        // Each thread is answered from its beginning.
+        for _ in 0..2 {
+            let answer = ask(&*chosen(Vec::new()).model, &[user("go")]).unwrap();
+            assert_eq!(&*answer.text, "Hello.");
+        }
+        let wrong = text.replace("adapter: script", "adapter: openai");
+        let node = yaml::parse("models.yaml", &wrong).unwrap();
+        models.overlay(&node, true).fails_with("conversations");
     }
 
     #[test]

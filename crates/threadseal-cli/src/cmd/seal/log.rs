@@ -37,14 +37,14 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
         true => Some(native(sealing)?),
         false => None,
     };
-    let keys = native.iter().chain([&signer]).map(Signer::public_key);
+    let keys = native.iter().chain([&*signer]).map(Signer::public_key);
     let section = sealing.host.enter_seal(&keys.collect::<Vec<_>>())?;
     if let Some(native) = &native {
         restart(sealing, path, native).map_err(|failure| failure.about(path))?;
     }
     let is_whole = !detect::is_of_lines(&open_regular(&*sealing.host.fs, path)?)?;
     let how = (sealing.args.is_final || is_whole, sealing.args.wait());
-    let done = observer::seal_within(&sealing.host, path, how, &signer, &section, &|_| {});
+    let done = observer::seal_within(&sealing.host, path, how, &*signer, &section, &|_| {});
     let done =
         done.map_err(|error| refused_path::with_evidence(error.into(), path, sealing.context))?;
     let mut sealed = match done.sealed {

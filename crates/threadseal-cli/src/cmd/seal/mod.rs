@@ -8,15 +8,20 @@
 //! | document | a native seal in `FILE.seal`; in a project's `.ai`, and with `--inline`, in the file |
 //! | document, `--profile rye` | Rye's signature in the file |
 //!
-//! Each file is verified first; a file that does not fit its seals is not sealed.
+//! Each file is verified first; a file that does not fit its seals is not sealed. `--project` seals
+//! the items of a project that have no seal.
 
 mod document;
 mod log;
+#[cfg(feature = "agent")]
+mod project;
 mod transcript;
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
+#[cfg(not(feature = "agent"))]
+use crate::missing;
 use crate::options;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -26,9 +31,11 @@ use crate::render::clean::Clean;
 use crate::trust_file;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use threadseal_core::key::{KeyUsage, LocalSigner};
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal_core::record::Head;
 use threadseal_core::trust::Trust;
 #[cfg(feature = "capture")]
@@ -48,8 +55,13 @@ const MAX_WAIT_SECONDS: u64 = 3600;
 pub(crate) struct SealArgs {
     /// Transcripts, logs, documents; STORE#NAME for a transcript in a store (s3://…), whose present
     /// writer is fenced off
-    #[arg(required = true)]
+    #[arg(required_unless_present = "project")]
     paths: Vec<PathBuf>,
+    /// Seal all items of the project that have no seal: here, or in DIR. Items that were changed
+    /// since they were sealed are named, and left
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["paths", "profile", "turn", "is_final", "adopt_tail", "take_over", "detached", "inline", "restart"])]
+    #[cfg_attr(not(feature = "agent"), arg(hide = true))]
+    project: Option<PathBuf>,
     /// Kind of the seals
     #[arg(long, value_enum, default_value = "native")]
     profile: ProfileArg,
@@ -96,11 +108,12 @@ pub(crate) struct SealArgs {
 }
 
 impl SealArgs {
-    /// For documents of sessions: their seals are beside them.
-    #[cfg(feature = "capture")]
-    pub(crate) fn of_sessions(passphrase: PassphraseArgs) -> Self {
+    /// For documents alone, where their kind of seal is the default.
+    #[cfg(any(feature = "agent", feature = "capture"))]
+    pub(crate) fn of_documents(passphrase: PassphraseArgs) -> Self {
         Self {
             paths: Vec::new(),
+            project: None,
             profile: ProfileArg::Native,
             turn: None,
             is_final: false,
@@ -199,13 +212,37 @@ struct Sealing<'a> {
     host: Host,
     trust: Trust,
     keyring: Keyring,
+    /// Opened keys: their passphrases are asked for once.
+    signers: RefCell<Vec<Arc<LocalSigner>>>,
 }
 
-impl Sealing<'_> {
-    fn signer(&self, usage: KeyUsage) -> Result<LocalSigner, Failure> {
-        let name = self.args.key.as_deref();
-        self.keyring
-            .signer(name, usage, &self.args.passphrase, self.context)
+impl<'a> Sealing<'a> {
+    /// In the home of `context`, with the keys that count there now.
+    fn of(args: &'a SealArgs, host: Host, context: &'a Context) -> Result<Self, Failure> {
+        let home = context.existing_home()?;
+        Ok(Self {
+            args,
+            context,
+            host,
+            trust: trust_file::trust_of_home(&home, context)?,
+            keyring: Keyring::of(&home),
+            home,
+            signers: RefCell::default(),
+        })
+    }
+
+    fn signer(&self, usage: KeyUsage) -> Result<Arc<LocalSigner>, Failure> {
+        let mut opened = self.signers.borrow_mut();
+        if let Some(signer) = opened.iter().find(|signer| signer.usage() == usage) {
+            return Ok(Arc::clone(signer));
+        }
+        let (name, passphrase) = (self.args.key.as_deref(), &self.args.passphrase);
+        let signer = self
+            .keyring
+            .signer(name, usage, passphrase, self.context)
+            .map(Arc::new)?;
+        opened.push(Arc::clone(&signer));
+        Ok(signer)
     }
 
     fn one(&self, path: &Path) -> Result<Sealed, Failure> {
@@ -286,15 +323,7 @@ impl<'a> Versions<'a> {
         host: &Host,
         context: &'a Context,
     ) -> Result<Self, Failure> {
-        let home = context.existing_home()?;
-        Ok(Self(Sealing {
-            args,
-            context,
-            host: host.clone(),
-            trust: trust_file::trust_of_home(&home, context)?,
-            keyring: Keyring::of(&home),
-            home,
-        }))
+        Ok(Self(Sealing::of(args, host.clone(), context)?))
     }
 
     /// Seals the present version of the JSON document at `path`; `None` if it is sealed already.
@@ -308,19 +337,64 @@ impl<'a> Versions<'a> {
     }
 }
 
+/// Seals new documents of a project.
+///
+/// # Errors
+/// When one cannot be sealed.
+#[cfg(feature = "agent")]
+pub(crate) fn seal_new(
+    paths: &[PathBuf],
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let args = SealArgs::of_documents(passphrase.clone());
+    let sealing = Sealing::of(&args, context.host()?, context)?;
+    paths
+        .iter()
+        .try_for_each(|path| sealing.one(path).map(drop))
+}
+
+/// What a command is to seal, and what it leaves.
+struct Chosen {
+    paths: Vec<PathBuf>,
+    refused: Vec<RefusedPath>,
+    /// The project whose items all have a seal.
+    sealed: Option<PathBuf>,
+}
+
+fn chosen(args: &SealArgs, context: &Context) -> Result<Chosen, Failure> {
+    match &args.project {
+        #[cfg(feature = "agent")]
+        Some(folder) => project::unsealed(folder, context),
+        #[cfg(not(feature = "agent"))]
+        Some(folder) => {
+            let action = format!("find the items of {}", folder.display());
+            Err(missing::failure(&action, "agent"))
+        }
+        None => Ok(Chosen {
+            paths: args.paths.clone(),
+            refused: Vec::new(),
+            sealed: None,
+        }),
+    }
+}
+
 /// Seals each path; a failure of one does not stop the others.
 pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
-    let home = context.existing_home()?;
-    let sealing = Sealing {
-        args,
-        context,
-        host: context.host()?,
-        trust: trust_file::trust_of_home(&home, context)?,
-        keyring: Keyring::of(&home),
-        home,
-    };
-    let (mut results, mut errors) = (Vec::new(), Vec::new());
-    for path in &args.paths {
+    let sealing = Sealing::of(args, context.host()?, context)?;
+    let chosen = chosen(args, context)?;
+    let (mut results, mut errors) = (Vec::new(), chosen.refused);
+    for refused in &errors {
+        complain(&refused.message);
+    }
+    if let Some(root) = chosen.sealed.filter(|_| !context.json && !context.quiet) {
+        let root = path_text(&root);
+        out.line(format_args!(
+            "unchanged  {}  all items are sealed",
+            Clean(&root)
+        ));
+    }
+    for path in &chosen.paths {
         match sealing.one(path) {
             Ok(sealed) => {
                 if !context.json && !context.quiet {

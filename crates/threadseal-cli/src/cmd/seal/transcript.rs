@@ -43,7 +43,7 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let rye = sealing.keyring.rye_half(named.as_ref(), &args.passphrase)?;
     let epochs = sealing.home.epochs();
     let keys = Keys {
-        native: Arc::new(sealing.signer(KeyUsage::Native)?),
+        native: sealing.signer(KeyUsage::Native)?,
         rye: Arc::new(rye),
         epochs: Some(match args.take_over {
             true => epochs.taking_over(),
@@ -138,7 +138,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     let section = sealing.host.enter_seal(&[signer.public_key()]);
     let _section = section.map_err(|error| Failure::from(error).about(path))?;
     let line = sealer
-        .checkpoint(&signer, sealing.host.clock.now()?, turn)
+        .checkpoint(&*signer, sealing.host.clock.now()?, turn)
         .map_err(|error| Failure::from(error).about(path))?;
     let mut log = Log::open(lock, floor)?;
     if let Err(error) = log.append(&line).and_then(|_| log.sync()) {
