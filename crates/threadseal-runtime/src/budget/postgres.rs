@@ -22,7 +22,8 @@ use threadseal_store::postgres::leases::Lease;
 use threadseal_store::postgres::{PostgresDatabase, Session, cell};
 use tokio_postgres::Row;
 
-const VERSIONS: [&str; 1] = ["
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_budgets (
   thread_id text COLLATE \"C\" PRIMARY KEY,
   parent_thread_id text COLLATE \"C\",
@@ -41,7 +42,12 @@ CREATE TABLE threadseal_commits (
   nanos bigint NOT NULL CHECK (nanos >= 0),
   PRIMARY KEY (thread_id, key)
 );
-"];
+",
+    "
+ALTER TABLE threadseal_budgets ADD COLUMN parent_id text COLLATE \"C\"
+  GENERATED ALWAYS AS (parent_thread_id) STORED;
+",
+];
 
 const ROW: &str = "
 SELECT thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos, own_nanos, status

@@ -3,6 +3,7 @@
 //! ```text
 //! budget_ledger       thread_id parent_thread_id reserved_spend actual_spend max_spend status
 //!                     created_at updated_at                                                Rye's
+//!                     parent_id                                        made of parent_thread_id
 //! threadseal_schema   version
 //! threadseal_budgets  thread_id max_nanos reserved_nanos actual_nanos own_nanos      the truth
 //! threadseal_commits  thread_id key nanos                                            each once
@@ -49,6 +50,10 @@ CREATE TABLE IF NOT EXISTS threadseal_commits (
 INSERT INTO threadseal_schema (version)
   SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM threadseal_schema);";
 
+/// Seed 001's name of `parent_thread_id`, by which readers find it, too.
+const PARENT_COLUMN: &str = "
+ALTER TABLE budget_ledger ADD COLUMN parent_id TEXT GENERATED ALWAYS AS (parent_thread_id) VIRTUAL;";
+
 /// The columns that [`super::sqlite`] and [`super::inspect`] read: Rye's, then ours.
 pub(super) const ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
@@ -72,8 +77,10 @@ LEFT JOIN budget_ledger b ON b.thread_id = s.thread_id WHERE b.thread_id IS NULL
 /// Creates the missing tables in one transaction.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {
     let fail = |error| database.failed(&error);
-    let current = database.read(|connection| version(connection).map_err(fail))?;
-    if current == Some(VERSION) {
+    let current = |connection: &Connection| {
+        Ok(version(connection)? == Some(VERSION) && has_parent_id(connection)?)
+    };
+    if database.read(|connection| current(connection).map_err(fail))? {
         return Ok(());
     }
     database.write(|transaction| match version(transaction).map_err(fail)? {
@@ -81,8 +88,19 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
             "a later ThreadSeal (tables of version {later}) wrote {}; hint: use that version",
             database.path().display()
         ))),
-        _ => transaction.execute_batch(TABLES).map_err(fail),
+        _ => {
+            transaction.execute_batch(TABLES).map_err(fail)?;
+            match has_parent_id(transaction).map_err(fail)? {
+                true => Ok(()),
+                false => transaction.execute_batch(PARENT_COLUMN).map_err(fail),
+            }
+        }
     })
+}
+
+fn has_parent_id(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM pragma_table_xinfo('budget_ledger') WHERE name = 'parent_id'";
+    connection.prepare(sql)?.exists([])
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {

@@ -87,6 +87,23 @@ const THEIRS: &str =
        ('runs', 'root', 0.25, 0.1, 0.25, 'active', 't', 't');";
 
 #[test]
+fn the_parent_has_the_seeds_name_too() {
+    let (_folder, path) = place();
+    sql(&path, THEIRS);
+    SqliteBudgets::open(&path).unwrap();
+    let later = "INSERT INTO budget_ledger VALUES ('late', 'runs', 0, 0, 1, 'active', 't', 't')";
+    sql(&path, later);
+    let connection = Connection::open(&path).unwrap();
+    let query = "SELECT count(*) FROM budget_ledger WHERE parent_id IS parent_thread_id";
+    let same: i64 = connection.query_row(query, [], |row| row.get(0)).unwrap();
+    assert_eq!(same, 4);
+    let query = "SELECT parent_id FROM budget_ledger WHERE thread_id = 'late'";
+    let parent: String = connection.query_row(query, [], |row| row.get(0)).unwrap();
+    assert_eq!(parent, "runs");
+    assert_eq!(codes(&path), [""; 0]);
+}
+
+#[test]
 fn the_originals_rows_are_counted_as_the_original_counts_them() {
     let (_folder, path) = place();
     sql(&path, THEIRS);

@@ -3,7 +3,7 @@
 //! ```text
 //! threadseal_threads   the seed's columns; beside them spend_nanos, elapsed_micros,
 //!                      process_started, record, order_id, fence;
-//!                      spend is made of spend_nanos
+//!                      spend is made of spend_nanos, cost (JSON) of the numbers
 //! ```
 //! For a writer under a lease, the same transaction checks the lease, and it may write only threads
 //! of its own order. `fence` is the token of the last such writer, and does not fall.
@@ -25,7 +25,8 @@ use threadseal_store::postgres::leases::Lease;
 use threadseal_store::postgres::{PostgresDatabase, Session, Value, cell};
 use tokio_postgres::Row;
 
-const VERSIONS: [&str; 1] = ["
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_threads (
   thread_id text COLLATE \"C\" PRIMARY KEY,
   directive text NOT NULL,
@@ -55,7 +56,15 @@ CREATE TABLE threadseal_threads (
 CREATE INDEX threadseal_threads_listed ON threadseal_threads (created_at DESC, thread_id DESC);
 CREATE INDEX threadseal_threads_parent ON threadseal_threads (parent_id);
 CREATE INDEX threadseal_threads_order ON threadseal_threads (order_id);
-"];
+",
+    "
+ALTER TABLE threadseal_threads ADD COLUMN cost text GENERATED ALWAYS AS (
+  '{\"turns\":' || turns::text || ',\"input_tokens\":' || input_tokens::text ||
+  ',\"output_tokens\":' || output_tokens::text ||
+  ',\"spend\":' || (spend_nanos / 1000000000)::text || '.' || lpad((spend_nanos % 1000000000)::text, 9, '0') ||
+  ',\"spawns\":' || spawn_count::text || '}') STORED;
+",
+];
 
 const COLUMNS: &str = "thread_id, directive, parent_id, status, created_at, updated_at, completed_at,
   turns, input_tokens, output_tokens, spend_nanos, spawn_count, pid, process_started, model, continuation_of,

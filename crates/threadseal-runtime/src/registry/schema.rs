@@ -4,6 +4,7 @@
 //! threads             thread_id directive parent_id status created_at updated_at completed_at
 //!                     result turns input_tokens output_tokens spend spawn_count pid model
 //!                     continuation_of continuation_thread_id chain_root_id                Rye's
+//!                     cost                                                 made of its numbers
 //! threadseal_schema   version
 //! threadseal_threads  thread_id spend_nanos elapsed_micros process_started record fence
 //! ```
@@ -46,6 +47,13 @@ const LATER_COLUMNS: [(&str, &str); 10] = [
     ("continuation_thread_id", "TEXT"),
     ("chain_root_id", "TEXT"),
 ];
+
+/// Seed 001's snapshot of the cost as JSON. The file makes it of the numbers in the row, so that it
+/// never differs from them, also where Rye writes these.
+const COST_COLUMN: &str = "
+ALTER TABLE threads ADD COLUMN cost TEXT GENERATED ALWAYS AS (json_object(
+  'turns', turns, 'input_tokens', input_tokens, 'output_tokens', output_tokens,
+  'spend', spend, 'spawns', spawn_count)) VIRTUAL;";
 
 const OUR_TABLES: &str = "
 CREATE TABLE IF NOT EXISTS threadseal_schema (version INTEGER NOT NULL);
@@ -103,6 +111,9 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
                 transaction.execute_batch(&sql).map_err(fail)?;
             }
         }
+        if !theirs.contains("cost") {
+            transaction.execute_batch(COST_COLUMN).map_err(fail)?;
+        }
         transaction.execute_batch(OUR_TABLES).map_err(fail)?;
         let noted = "INSERT INTO threadseal_schema (version)
              SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM threadseal_schema)";
@@ -114,6 +125,7 @@ pub(super) fn migrate(database: &Database) -> Result<(), Error> {
 fn is_current(connection: &Connection) -> rusqlite::Result<bool> {
     let theirs = columns(connection, "threads")?;
     let complete = THEIR_COLUMNS.iter().all(|name| theirs.contains(*name));
+    let complete = complete && theirs.contains("cost");
     let ours = columns(connection, "threadseal_threads")?;
     if !complete || ours.is_empty() {
         return Ok(false);
@@ -158,8 +170,8 @@ pub(super) fn select(connection: &Connection) -> rusqlite::Result<Option<String>
     )))
 }
 
-/// Names of a table's columns; none when there is no such table.
+/// Names of a table's columns, generated ones too; none when there is no such table.
 pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<HashSet<String>> {
-    let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
     statement.query_map([table], |row| row.get(0))?.collect()
 }

@@ -81,6 +81,45 @@ fn an_early_registry_of_eight_columns_is_completed_as_the_original_completes_it(
 }
 
 #[test]
+fn the_cost_is_json_of_the_numbers_that_anyone_wrote() {
+    let (_folder, path) = place();
+    // A file of a registry that had no such column.
+    sql(
+        &path,
+        "CREATE TABLE threads (thread_id TEXT PRIMARY KEY, directive TEXT NOT NULL,
+           parent_id TEXT, status TEXT DEFAULT 'created', created_at TEXT, updated_at TEXT,
+           completed_at TEXT, result TEXT)",
+    );
+    let registry = SqliteRegistry::open(&path).unwrap();
+    begin(&registry, "a").unwrap();
+    let cost = |turns| {
+        let query = "SELECT cost FROM threads WHERE thread_id = 'a'";
+        let connection = Connection::open(&path).unwrap();
+        let text: String = connection.query_row(query, [], |row| row.get(0)).unwrap();
+        let text: Value = serde_json::from_str(&text).unwrap();
+        let all = json!({"turns": turns, "input_tokens": 7, "output_tokens": 5, "spend": 0.25, "spawns": 0});
+        assert_eq!(text, all);
+    };
+    let spent = Cost {
+        turns: 3,
+        input_tokens: 7,
+        output_tokens: 5,
+        spend: Nanos::parse("0.25").unwrap(),
+        ..Cost::default()
+    };
+    registry.set_cost(&id("a"), &spent, at(1)).unwrap();
+    cost(3);
+    // Rye writes the numbers alone.
+    sql(&path, "UPDATE threads SET turns = 4 WHERE thread_id = 'a'");
+    cost(4);
+    sql(
+        &path,
+        "INSERT INTO threads (thread_id, directive) VALUES ('theirs', 'd')",
+    );
+    assert_eq!(codes(&path), [""; 0]);
+}
+
+#[test]
 fn rows_that_the_original_wrote_are_found_faulty_where_they_are() {
     let (_folder, path, registry) = registry(&["a", "b", "c"]);
     let set = |thread: &str, change: &str| {
