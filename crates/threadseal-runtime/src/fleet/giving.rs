@@ -63,6 +63,12 @@ struct Wanted<'a> {
     task: Task,
 }
 
+fn not_done(order: i64) -> Error {
+    Error::refused(format!(
+        "its order {order} is not done: a worker may still continue it"
+    ))
+}
+
 impl Fleet {
     /// Gives an order to the first worker that takes it, within `lasts`.
     ///
@@ -138,6 +144,15 @@ impl Fleet {
         wanted: &GraphResumption,
         lasts: Duration,
     ) -> Result<Given, Error> {
+        // Its record may have unsealed bytes as long as a worker may continue it.
+        if let Ok(order) = self.order_of(&wanted.run)
+            && self
+                .orders
+                .get(order)?
+                .is_some_and(|row| row.state != "done")
+        {
+            return Err(not_done(order));
+        }
         let from = self.looking(base)?.check_resumable_graph(wanted)?;
         let unresolved = wanted.unresolved;
         let task = |from| Task::WalkOn(WalkOn { unresolved, from });
@@ -186,9 +201,7 @@ impl Fleet {
                 record: signed.record(),
                 lowered,
             }),
-            false => Err(Error::refused(format!(
-                "its order {order} is not done: a worker may still continue it"
-            ))),
+            false => Err(not_done(order)),
         }
     }
 

@@ -29,7 +29,9 @@ use crate::project_id;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use serde_json::{Value, json};
+use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::Link;
 use threadseal_store::recorder::TailPolicy;
 
@@ -64,13 +66,28 @@ pub(in crate::runner) fn resume(
         before: Some(stopped.course.clone()),
         keys: again.collect(),
     };
+    let left = stopped.set_aside();
+    let warning = left.as_ref().map(|left| warning(&stopped.id, left));
     let origin = Origin {
         parent: None,
         record: fixed.map(|fixed| fixed.record),
-        notes: notes(&stopped, &settled),
+        notes: notes(&stopped, left, &settled),
         predecessor: Some(Box::new(take(&services, stopped)?)),
     };
-    prepared.start(origin, start)?.run()
+    let mut ran = prepared.start(origin, start)?.run()?;
+    ran.warnings.extend(warning);
+    Ok(ran)
+}
+
+/// For people: what a lenient project left aside of a record.
+fn warning(id: &ThreadId, left: &Value) -> String {
+    let named = left["events"].as_array().into_iter().flatten();
+    let named: Vec<&str> = named.filter_map(Value::as_str).collect();
+    format!(
+        "{} bytes after the last seal of {id} were left aside, and nothing of them counts: {}",
+        left["bytes"],
+        named.join(", ")
+    )
 }
 
 /// Would [`resume`] continue, and from where? Takes no lock and writes nothing.
@@ -92,25 +109,34 @@ pub(in crate::runner) fn check(
     })
 }
 
-/// The notes for the successor: that the earlier run names no project, and the settlements for
-/// calls of the step that was left. A hook that was asked is no call of the step.
-fn notes(stopped: &StoppedRun, settled: &Settled) -> Vec<(&'static str, Value)> {
+/// The notes for the successor: that the earlier run names no project, what was left aside of its
+/// record, and the settlements for calls of the step that was left. A hook that was asked is no call
+/// of the step.
+fn notes(
+    stopped: &StoppedRun,
+    left: Option<Value>,
+    settled: &Settled,
+) -> Vec<(&'static str, Value)> {
     let is_named = project_id::is_named(&stopped.manifest);
     let unnamed = (!is_named).then(|| project_id::unnamed(&stopped.id));
     let calls = settled.iter().filter(|(id, _)| !id.starts_with("hook_"));
     let calls = calls.map(|(id, settlement)| settlement.event(id));
-    unnamed.into_iter().chain(calls).collect()
+    let left = left.map(|left| (TAIL_SET_ASIDE, left));
+    unnamed.into_iter().chain(left).chain(calls).collect()
 }
 
 /// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it
 /// has none.
 fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
-    let policy = match stopped.ended {
+    // A tail is here only in a lenient project, which announces it.
+    let policy = match stopped.ended && stopped.tail.is_empty() {
         true => TailPolicy::Refuse,
         false => TailPolicy::SetAside,
     };
-    let mut recorder = held_record::open(services, &stopped.id, policy)?.recorder;
-    if recorder.state().head() != Some(&stopped.head) {
+    let opened = held_record::open(services, &stopped.id, policy)?;
+    // What was set aside may have been sealed since: the report is from before.
+    let (found, mut recorder) = (opened.report.head, opened.recorder);
+    if found != Some(stopped.head) {
         return Err(Error::refused(
             "another process wrote the record meanwhile; try again",
         ));
@@ -161,7 +187,20 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
     })
 }
 
+/// The event of a successor about the bytes that its project left aside.
+const TAIL_SET_ASIDE: &str = "tail_set_aside";
+
 impl StoppedRun {
+    /// What is left aside of its record: bytes that no seal covers.
+    fn set_aside(&self) -> Option<Value> {
+        let tail = &self.tail;
+        (!tail.is_empty()).then(|| {
+            json!({"thread_id": self.id.as_str(), "bytes": tail.len(),
+                   "sha256": Digest::of(tail).to_hex(),
+                   "events": stopped_run::tail_events(tail)})
+        })
+    }
+
     /// Admits the same graph with the same inputs.
     fn prepare(
         &self,

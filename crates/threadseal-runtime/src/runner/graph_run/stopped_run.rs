@@ -12,7 +12,8 @@ use super::super::parent::Inherited;
 use super::super::services::Services;
 use super::begun_calls::{Began, in_ledger, in_tail};
 use super::walk::KIND;
-use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_TAIL_EVENTS};
+use crate::config::coordination::Integrity;
 use crate::graph_state::{Course, Standing, agrees, step_of};
 use crate::model::dynamic;
 use crate::no_links::refuse_links;
@@ -26,8 +27,9 @@ use std::collections::{BTreeMap, HashSet};
 use threadseal_core::canon::json::parse_python;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_EVENT_TYPE_BYTES};
 use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::Verdict;
 use threadseal_formats::document::{DocumentKind, ItemType, Options};
 use threadseal_formats::transcript::event::{is_link, is_terminal};
 use threadseal_formats::transcript::manifest::Manifest;
@@ -44,6 +46,8 @@ pub(super) struct StoppedRun {
     /// Does the record end the run?
     pub(super) ended: bool,
     pub(super) course: Course,
+    /// The bytes after its last seal, which a lenient project leaves aside.
+    pub(super) tail: Vec<u8>,
     /// Calls of the unfinished step that began and have no result in the record, by their ids.
     pub(super) unresolved: BTreeMap<String, Began>,
     /// The thread that started it.
@@ -74,6 +78,46 @@ struct Sealed {
     events: Events,
     /// The bytes after the last seal.
     tail: Vec<u8>,
+    /// Does it keep bytes that were adopted, or lack bodies?
+    is_partial: bool,
+}
+
+impl Sealed {
+    /// Is every byte under a seal, where the project wants that? A tail may claim that a step is
+    /// over. `thread recover` sets it aside, and names it in the record.
+    fn is_whole(&self, services: &Services, id: &ThreadId) -> Result<(), Error> {
+        if services.config.coordination.transcript_integrity == Integrity::Lenient {
+            return Ok(());
+        }
+        if self.is_partial {
+            return Err(Error::refused(format!(
+                "the record of {id} is {}, and transcript_integrity is strict",
+                Verdict::Partial
+            )));
+        }
+        if self.tail.is_empty() {
+            return Ok(());
+        }
+        let named = tail_events(&self.tail).join(", ");
+        Err(Error::refused(format!(
+            "the record of {id} is {}: {} bytes after its last seal ({named}); hint: threadseal thread recover {id}",
+            Verdict::UnsignedTail,
+            self.tail.len()
+        )))
+    }
+}
+
+/// The types of the events after a seal, for people. A torn or strange line has none.
+pub(super) fn tail_events(tail: &[u8]) -> Vec<String> {
+    let lines = tail.split(|byte| *byte == b'\n');
+    let kind = |line| {
+        let event = serde_json::from_slice::<Value>(line).ok();
+        let kind = event.and_then(|event| event["event_type"].as_str().map(str::to_owned));
+        kind.filter(|kind| kind.len() <= MAX_EVENT_TYPE_BYTES)
+            .unwrap_or_else(|| "no event".to_owned())
+    };
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.take(MAX_TAIL_EVENTS).map(kind).collect()
 }
 
 /// Reads and verifies everything of the run `id`.
@@ -88,6 +132,7 @@ pub(super) fn read(services: &Services, id: &ThreadId) -> Result<StoppedRun, Err
     services.project.inside(&*services.host.fs, folder.path())?;
     refuse_links(&*services.host.fs, &folder)?;
     let sealed = sealed(services, &folder, id)?;
+    sealed.is_whole(services, id)?;
     services.belongs_here(&folder.transcript(), &sealed.manifest)?;
     let course = stopped_course(services, id, &row, &sealed)?;
     is_linked(services, id, &sealed.manifest, &course)?;
@@ -114,6 +159,7 @@ pub(super) fn read(services: &Services, id: &ThreadId) -> Result<StoppedRun, Err
         folder,
         head: sealed.head,
         manifest: sealed.manifest,
+        tail: sealed.tail,
         ended,
         course,
         unresolved: began,
@@ -214,6 +260,7 @@ fn sealed(services: &Services, folder: &ThreadFolder, id: &ThreadId) -> Result<S
     Ok(Sealed {
         manifest: manifest.ok_or_else(|| refuse("its first line is not a manifest"))?,
         head: record.head(),
+        is_partial: record.report().verdict == Verdict::Partial,
         events: events.collect::<Result<_, _>>()?,
         tail: record.bytes().get(sealed..).unwrap_or_default().to_vec(),
     })

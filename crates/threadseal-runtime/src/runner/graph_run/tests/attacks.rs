@@ -23,6 +23,36 @@ fn refuses_after(attack: impl FnOnce(&Scene, &ThreadId), why: &str) {
     refuses(&scene, &engine, &run, why);
 }
 
+/// Writes an event after the last seal of a run.
+fn forge(scene: &Scene, run: &ThreadId, kind: &str) {
+    let payload = json!({"step": 2, "node": "b", "status": "completed", "state": {"a": 7, "b": 7}});
+    let event = json!({"timestamp": 1.0, "thread_id": run.as_str(), "event_type": kind, "payload": payload});
+    let path = scene.transcript(run);
+    let text = scene.text(&path);
+    fs::write(&path, format!("{text}{event}\n")).unwrap();
+}
+
+// T-GRA-14
+#[test]
+fn what_is_written_behind_the_last_seal_of_a_run_is_refused_or_left_aside_aloud() {
+    for kind in ["state_changed", "step_completed", "graph_completed"] {
+        refuses_after(|scene, run| forge(scene, run, kind), kind);
+        let mut scene = three();
+        scene.coordination = "transcript_integrity: lenient".to_owned();
+        let run = fails_at(&scene, failing("demo/b"));
+        forge(&scene, &run, kind);
+        let ran = resume(&good(&scene), &run).unwrap().completed();
+        ran.warnings[0]
+            .as_str()
+            .has(kind)
+            .has("nothing of them counts");
+        let told = scene.verified(&ran.thread);
+        assert_eq!(told.one("tail_set_aside")["events"], json!([kind]));
+        assert_eq!(outputs(ran), json!({"a": 1, "b": 1}));
+        scene.all_verify();
+    }
+}
+
 // T-GRA-01 T-RYE-16
 #[test]
 fn a_state_file_that_was_changed_cut_or_removed_stops_the_run() {
