@@ -24,6 +24,7 @@ use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::manifest::Bodies;
 use threadseal_runtime::budget::LateBudgets;
 use threadseal_runtime::config::Config;
+use threadseal_runtime::config::coordination::Coordination;
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
@@ -43,11 +44,22 @@ use threadseal_verify::trust_locality::Locality;
 /// Longest script of a model.
 const MAX_SCRIPT_BYTES: usize = 16 << 20;
 
+/// Where threads are, and with what they are read and ended.
+#[derive(Debug, Args)]
+pub(crate) struct HoldArgs {
+    #[command(flatten)]
+    place: ProjectArgs,
+    #[command(flatten)]
+    items: ItemArgs,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
 /// What threads run in.
 #[derive(Debug, Args)]
 pub(crate) struct EngineArgs {
     #[command(flatten)]
-    pub(crate) place: ProjectArgs,
+    hold: HoldArgs,
     /// The model to use instead of the directive's
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -73,14 +85,61 @@ pub(crate) struct EngineArgs {
     /// project's agent/coordination; else inline]
     #[arg(long, value_name = "WHERE")]
     bodies: Option<BodiesArg>,
+}
+
+/// Which items and settings are used.
+#[derive(Debug, Args)]
+pub(crate) struct ItemArgs {
     /// Also use items of ~/.ai, after the project's
     #[arg(long)]
     user_space: bool,
     /// Also use unsigned items; the record lists them
     #[arg(long)]
     allow_unsigned: bool,
-    #[command(flatten)]
-    passphrase: PassphraseArgs,
+}
+
+impl ItemArgs {
+    fn policy(&self) -> ItemPolicy {
+        match self.allow_unsigned {
+            true => ItemPolicy::AllowUnsigned,
+            false => ItemPolicy::Signed,
+        }
+    }
+
+    /// Where the items of the project are.
+    fn finder(&self, project: &Project, context: &Context) -> Result<Finder, Failure> {
+        let mut spaces = vec![project.root().to_owned()];
+        if self.user_space {
+            let space = user_space(&context::environment())?;
+            if context.fs.metadata(&space.join(".ai")).is_ok() {
+                trusted_projects::check(&space, context)?;
+            }
+            spaces.push(space);
+        }
+        Ok(Finder::new(Arc::clone(&context.fs), spaces))
+    }
+}
+
+/// The project's settings for waiting and reading, without any other.
+///
+/// # Errors
+/// When there is no project, or the settings may not be used.
+pub(crate) fn coordination(
+    place: &ProjectArgs,
+    items: &ItemArgs,
+    context: &Context,
+) -> Result<Coordination, Failure> {
+    let project = place.open(context)?;
+    let local = Locality::to(&[project.root().to_owned()], false, &context.fs);
+    let trust = verifying::gather(&[], &[], &local, context)?;
+    let grounds = Grounds {
+        trust: &trust,
+        now: context.now()?,
+        heads: &*context.host()?.heads,
+        policy: items.policy(),
+    };
+    let finder = items.finder(&project, context)?;
+    Ok(Config::coordination(&finder, &grounds)?.0)
 }
 
 /// `--bodies`
@@ -93,6 +152,28 @@ enum BodiesArg {
 }
 
 impl EngineArgs {
+    /// Refuses what an order does not carry: its worker has options of its own.
+    ///
+    /// # Errors
+    /// Naming the first such option.
+    pub(crate) fn refuse_for_orders(&self) -> Result<(), Failure> {
+        let given = [
+            ("--model", self.model.is_some()),
+            ("--provider", self.provider.is_some()),
+            ("--base-url", self.base_url.is_some()),
+            ("--script", self.script.is_some()),
+            ("--replay", self.replay.is_some()),
+            ("--bodies", self.bodies.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::new(format!(
+                "{name} has no effect on an order in a database (--database, THREADSEAL_DATABASE); \
+                 hint: threadseal worker {name}"
+            ))),
+        }
+    }
+
     /// The limits that override those of the directive.
     ///
     /// # Errors
@@ -140,7 +221,7 @@ pub(crate) fn told(engine: &Engine, ran: &Ran, context: &Context, out: &mut Out)
     }
     tell(ran, context, out);
     Ok(match ran.status {
-        Status::Completed => Exit::Done,
+        Status::Completed | Status::CompletedWithErrors => Exit::Done,
         Status::Suspended => Exit::Unconfirmed,
         _ => Exit::NoVerdict,
     })
@@ -200,6 +281,29 @@ pub(crate) fn engine_in(
     context: &Context,
     fleet: Option<&Fleet>,
 ) -> Result<Engine, Failure> {
+    let wish = wish(args, context)?;
+    make(&args.hold, wish, args.bodies, context, fleet)
+}
+
+/// The engine of threads that are only read or ended: none of them asks a model.
+///
+/// # Errors
+/// As [`engine`].
+pub(crate) fn holding(
+    args: &HoldArgs,
+    context: &Context,
+    fleet: Option<&Fleet>,
+) -> Result<Engine, Failure> {
+    make(args, Wish::default(), None, context, fleet)
+}
+
+fn make(
+    args: &HoldArgs,
+    wish: Wish,
+    bodies: Option<BodiesArg>,
+    context: &Context,
+    fleet: Option<&Fleet>,
+) -> Result<Engine, Failure> {
     let fs = Arc::clone(&context.fs);
     let project = args.place.open(context)?;
     let root = project.root().to_owned();
@@ -217,16 +321,16 @@ pub(crate) fn engine_in(
         finder,
         policy,
         config,
-    } = settings(args, &project, &trust, context)?;
+    } = settings(args, bodies, &project, &trust, context)?;
     let secrets = redact_secrets::known();
     config.models.teach(&environment, &secrets);
-    if let Some(url) = &args.base_url {
+    if let Some(url) = &wish.base_url {
         secrets.learn_address(url);
     }
     let models = Catalogue::new(
         config.models.clone(),
         config.agent.clone(),
-        wish(args, context)?,
+        wish,
         config.coordination.context_window,
         Arc::clone(&environment),
     );
@@ -276,38 +380,27 @@ pub(crate) fn own_keys(
 }
 
 /// The project's settings for threads.
-pub(crate) struct Settings {
+struct Settings {
     /// Where its items are.
-    pub(crate) finder: Finder,
+    finder: Finder,
     /// The policy on which items are used.
-    pub(crate) policy: ItemPolicy,
+    policy: ItemPolicy,
     /// Its own settings.
-    pub(crate) config: Config,
+    config: Config,
 }
 
 /// The settings of a project.
 ///
 /// # Errors
 /// When there is no home, or one may not be used.
-pub(crate) fn settings(
-    args: &EngineArgs,
+fn settings(
+    args: &HoldArgs,
+    bodies: Option<BodiesArg>,
     project: &Project,
     trust: &Trust,
     context: &Context,
 ) -> Result<Settings, Failure> {
-    let policy = match args.allow_unsigned {
-        true => ItemPolicy::AllowUnsigned,
-        false => ItemPolicy::Signed,
-    };
-    let mut spaces = vec![project.root().to_owned()];
-    if args.user_space {
-        let space = user_space(&context::environment())?;
-        if context.fs.metadata(&space.join(".ai")).is_ok() {
-            trusted_projects::check(&space, context)?;
-        }
-        spaces.push(space);
-    }
-    let finder = Finder::new(Arc::clone(&context.fs), spaces);
+    let (policy, finder) = (args.items.policy(), args.items.finder(project, context)?);
     let mut config = Config::load(
         &finder,
         &Grounds {
@@ -317,7 +410,7 @@ pub(crate) fn settings(
             policy,
         },
     )?;
-    if let Some(chosen) = args.bodies {
+    if let Some(chosen) = bodies {
         config.coordination.bodies_inherited = false;
         config.coordination.transcript_bodies = match chosen {
             BodiesArg::Inline => Bodies::Inline,

@@ -2,7 +2,7 @@
 //! records alone.
 
 use crate::context::Context;
-use crate::engine::refuse_evidence;
+use crate::engine::{EngineArgs, refuse_evidence};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::{DatabaseArgs, Fleet, Given, OrderEnd};
 use crate::output::Out;
@@ -23,18 +23,26 @@ pub(crate) struct OrderArgs {
     /// With --database: only queue the order, and print its number
     #[arg(long, requires = "database")]
     detach: bool,
-    /// With --database: time within which a worker must begin, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = ORDER_LIFETIME.as_secs_f64())]
-    expires: f64,
+    /// With --database: time within which a worker must begin, in seconds [default: a day]
+    #[arg(long, value_name = "SECONDS", requires = "database")]
+    expires: Option<f64>,
 }
 
 impl OrderArgs {
     /// The database, if one is named.
     ///
     /// # Errors
-    /// When it cannot be reached.
-    pub(crate) fn open(&self, context: &Context) -> Result<Option<Fleet>, Failure> {
-        self.database.open(context)
+    /// When it cannot be reached, or an option of `engine` has no effect on an order.
+    pub(crate) fn open(
+        &self,
+        engine: &EngineArgs,
+        context: &Context,
+    ) -> Result<Option<Fleet>, Failure> {
+        let fleet = self.database.open(context)?;
+        if fleet.is_some() {
+            engine.refuse_for_orders()?;
+        }
+        Ok(fleet)
     }
 
     /// The time within which a worker must begin.
@@ -42,7 +50,10 @@ impl OrderArgs {
     /// # Errors
     /// When it is no time.
     pub(crate) fn lasts(&self) -> Result<Duration, Failure> {
-        Duration::try_from_secs_f64(self.expires)
+        let Some(expires) = self.expires else {
+            return Ok(ORDER_LIFETIME);
+        };
+        Duration::try_from_secs_f64(expires)
             .map_err(|_| Failure::new("--expires must be a number of seconds"))
     }
 
@@ -63,6 +74,12 @@ impl OrderArgs {
             let lowered = given.lowered.join(", ");
             complain(&format!(
                 "warning: workers lower these limits to those of the item or the settings: {lowered}"
+            ));
+        }
+        if !context.quiet && !fleet.has_worker()? {
+            complain(&format!(
+                "note: no worker is there; order {} waits for one; hint: threadseal worker --database URL",
+                given.order
             ));
         }
         if self.detach {
@@ -106,7 +123,7 @@ fn unverified(given: &Given, state: &str, claim: Option<String>) -> String {
 /// Prints a result, and gives the exit.
 fn tell(mut result: Value, context: &Context, out: &mut Out) -> Exit {
     let exit = match result["status"].as_str() {
-        Some("completed") => Exit::Done,
+        Some("completed" | "completed_with_errors") => Exit::Done,
         Some("suspended") => Exit::Unconfirmed,
         _ => Exit::NoVerdict,
     };

@@ -57,13 +57,30 @@ pub struct Config {
     pub used: Vec<Used>,
 }
 impl Config {
+    /// Reads the settings of `agent/coordination` alone, and the files they come from.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn coordination(
+        finder: &Finder,
+        grounds: &Grounds<'_>,
+    ) -> Result<(Coordination, Vec<Used>), Error> {
+        let id = ItemId::parse("agent/coordination")?;
+        let items = finder.find_all(ItemKind::Config, &id, grounds)?;
+        let mut coordination = Coordination::default();
+        for item in items.iter().rev() {
+            coordination.overlay(&yaml::parse(item.path(), item.text())?)?;
+        }
+        Ok((coordination, items.iter().map(Item::used).collect()))
+    }
+
     /// Reads all settings.
     ///
     /// # Errors
     /// Kind `Refused` when a file may not be used, `InvalidInput` with file and line when it is
     /// wrong.
     pub fn load(finder: &Finder, grounds: &Grounds<'_>) -> Result<Self, Error> {
-        let mut used = Vec::new();
+        let (coordination, mut used) = Self::coordination(finder, grounds)?;
         let mut layers = |name: &str| -> Result<Vec<Node>, Error> {
             let id = ItemId::parse(&format!("agent/{name}"))?;
             let items = finder.find_all(ItemKind::Config, &id, grounds)?;
@@ -71,10 +88,6 @@ impl Config {
             let read = |item: &Item| yaml::parse(item.path(), item.text());
             items.iter().rev().map(read).collect()
         };
-        let mut coordination = Coordination::default();
-        for layer in layers("coordination")? {
-            coordination.overlay(&layer)?;
-        }
         let mut resilience = Resilience::default();
         for layer in layers("resilience")? {
             resilience.overlay(&layer)?;

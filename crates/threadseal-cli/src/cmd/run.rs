@@ -46,7 +46,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
         limits: args.engine.limits()?,
         cancel,
     };
-    let fleet = args.order.open(context)?;
+    let fleet = args.order.open(&args.engine, context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     if let Some(fleet) = fleet {
         let given = fleet.put(&engine, &order, args.order.lasts()?)?;

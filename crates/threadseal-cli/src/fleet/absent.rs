@@ -95,6 +95,10 @@ mod with_engine {
             match *self {}
         }
 
+        pub(crate) fn has_worker(&self) -> Result<bool, Error> {
+            match *self {}
+        }
+
         pub(crate) fn books(&self) -> Result<Books, Error> {
             match *self {}
         }

@@ -148,6 +148,11 @@ impl Coordination {
         scopes.finish()
     }
 
+    /// How long a wait takes that was asked for: never longer than `wait_threads.max_timeout`.
+    pub fn wait(&self, asked: Option<Duration>) -> Duration {
+        asked.unwrap_or(self.wait_default).min(self.wait_max)
+    }
+
     fn waiting(&mut self, scopes: &mut Scopes<'_>) -> Result<(), Error> {
         for (key, slot) in [
             ("default_timeout", &mut self.wait_default),

@@ -83,6 +83,14 @@ impl Fleet {
         self.database.place()
     }
 
+    /// Does a worker seem to be there? Proves nothing.
+    ///
+    /// # Errors
+    /// Kind `External` when the server fails.
+    pub fn has_worker(&self) -> Result<bool, Error> {
+        self.orders.has_worker()
+    }
+
     /// Server settings that weaken a guarantee.
     pub fn warnings(&self) -> Vec<String> {
         self.database.warnings()

@@ -89,6 +89,7 @@ impl Worker<'_> {
         // Rows that cannot even be set aside, or failed too often.
         let mut except: Vec<i64> = Vec::new();
         let mut failed: BTreeMap<i64, u32> = BTreeMap::new();
+        self.fleet.orders.announce()?;
         while !self.cancel.is_set() {
             (self.may_seal)()?;
             let hints = self.fleet.database.hints()?;
@@ -120,6 +121,7 @@ impl Worker<'_> {
                 continue;
             }
             tally.set_aside += self.put_aside(&mut except, tell)?;
+            orders.announce()?;
             if self.until_idle && orders.open_orders(&except)? == 0 {
                 break;
             }

@@ -159,6 +159,9 @@ pub struct Lease {
     holder: [u8; 16],
 }
 
+/// How a worker calls its session on the server, so that others find it there.
+const WORKER_SESSION: &str = "threadseal worker";
+
 impl Orders {
     /// The orders of a database; makes the table that it lacks.
     ///
@@ -348,6 +351,27 @@ impl Orders {
             let row = session.opt(sql, &[&order, &MAX_RESULT_BYTES])?;
             row.as_ref().map(standing).transpose()
         })
+    }
+
+    /// Names a session of this process on the server as that of a worker. The name lasts as long as
+    /// the session, so that no name of a killed worker is left.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn announce(&self) -> Result<(), Error> {
+        let sql = "SELECT set_config('application_name', $1, false)";
+        self.database.once(sql, &[&WORKER_SESSION]).map(drop)
+    }
+
+    /// Is a session of a worker there? Anyone can name a session so: it is a hint for people.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn has_worker(&self) -> Result<bool, Error> {
+        let sql = "SELECT count(*) > 0 FROM pg_stat_activity
+                   WHERE datname = current_database() AND application_name = $1";
+        self.database
+            .read(|session| cell(&session.one(sql, &[&WORKER_SESSION])?, 0))
     }
 
     /// The number of unfinished orders, except `except`.

@@ -1,7 +1,7 @@
 //! `graph cancel`: writes a signed request for the process of the run.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine_in};
+use crate::engine::{HoldArgs, holding};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -19,13 +19,13 @@ pub(crate) struct CancelArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    hold: HoldArgs,
 }
 
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
     let fleet = args.database.open(context)?;
-    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let engine = holding(&args.hold, context, fleet.as_ref())?;
     match &fleet {
         Some(fleet) => fleet.cancel(&engine, &id).map(drop)?,
         None => engine.request_cancel(&id)?,

@@ -41,7 +41,7 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
         limits: args.engine.limits()?,
         cancel,
     };
-    let fleet = args.order.open(context)?;
+    let fleet = args.order.open(&args.engine, context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     if let Some(fleet) = fleet {
         let given = fleet.resume_graph(&engine, &wanted, args.order.lasts()?)?;

@@ -41,7 +41,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let graph = ItemId::parse(&args.graph)?;
     let given = typed(&args.inputs, "--input")?;
     let limits = args.engine.limits()?;
-    let fleet = args.order.open(context)?;
+    let fleet = args.order.open(&args.engine, context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     let order = GraphOrder {
         inputs: engine.graph_inputs(&graph, &given)?,

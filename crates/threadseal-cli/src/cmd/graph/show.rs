@@ -1,7 +1,7 @@
 //! `graph show`: a run according to its verified record: status, nodes, state.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine_in};
+use crate::engine::{HoldArgs, holding};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -20,13 +20,13 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    hold: HoldArgs,
 }
 
 pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
     let fleet = args.database.open(context)?;
-    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let engine = holding(&args.hold, context, fleet.as_ref())?;
     let shown = match &fleet {
         Some(fleet) => fleet.looking(&engine)?.show_graph(&id)?,
         None => engine.show_graph(&id)?,

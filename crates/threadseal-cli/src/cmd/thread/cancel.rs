@@ -1,7 +1,7 @@
 //! `thread cancel`: writes a signed request for the process of the thread, also on another machine.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine_in};
+use crate::engine::{HoldArgs, holding};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::{Cancelled, DatabaseArgs};
 use crate::output::Out;
@@ -19,14 +19,14 @@ pub(crate) struct CancelArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    hold: HoldArgs,
 }
 
 /// Writes the request; `thread wait` reports the end. An order that no worker has taken ends at
 /// once.
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
     let fleet = args.database.open(context)?;
-    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let engine = holding(&args.hold, context, fleet.as_ref())?;
     let order = args.thread.parse::<i64>().ok();
     let cancelled = match (&fleet, order) {
         (Some(fleet), Some(order)) => fleet.cancel_order(&engine, order)?,

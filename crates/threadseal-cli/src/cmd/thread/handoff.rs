@@ -34,7 +34,7 @@ pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outco
     context::cancel_on_interrupt(&cancel.flag())?;
     let message = args.message.as_deref().unwrap_or(GO_ON);
     let wanted = wanted(&args.thread, message, &args.engine, cancel)?;
-    let fleet = args.order.open(context)?;
+    let fleet = args.order.open(&args.engine, context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     if let Some(fleet) = fleet {
         let lasts = args.order.lasts()?;

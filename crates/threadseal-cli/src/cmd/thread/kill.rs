@@ -2,7 +2,7 @@
 //! worker.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine_in};
+use crate::engine::{HoldArgs, holding};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -22,14 +22,14 @@ pub(crate) struct KillArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    hold: HoldArgs,
 }
 
 /// Ends it; its threads are recovered.
 pub(super) fn run(args: &KillArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
     let fleet = args.database.open(context)?;
-    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let engine = holding(&args.hold, context, fleet.as_ref())?;
     let status = match &fleet {
         Some(fleet) => {
             let worker = format!("kill {}", std::process::id());

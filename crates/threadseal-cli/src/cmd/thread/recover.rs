@@ -1,7 +1,7 @@
 //! `thread recover`: ends a thread whose process is gone, and records why.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine_in};
+use crate::engine::{HoldArgs, holding};
 use crate::exit::{Exit, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -20,14 +20,14 @@ pub(crate) struct RecoverArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
-    engine: EngineArgs,
+    hold: HoldArgs,
 }
 
 /// Recovers the thread, and lists the calls whose outcome is unknown.
 pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
     let fleet = args.database.open(context)?;
-    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let engine = holding(&args.hold, context, fleet.as_ref())?;
     let recovered = match &fleet {
         Some(fleet) => {
             let worker = format!("recover {}", std::process::id());

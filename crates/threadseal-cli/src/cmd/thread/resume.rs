@@ -29,7 +29,7 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let wanted = wanted(&args.thread, &args.message, &args.engine, cancel)?;
-    let fleet = args.order.open(context)?;
+    let fleet = args.order.open(&args.engine, context)?;
     let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     if let Some(fleet) = fleet {
         let lasts = args.order.lasts()?;

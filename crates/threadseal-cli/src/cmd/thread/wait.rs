@@ -1,7 +1,7 @@
 //! `thread wait`: waits until threads have ended.
 
 use crate::context::{self, Context};
-use crate::engine::{records, refuse_evidence};
+use crate::engine::{ItemArgs, coordination, records, refuse_evidence};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_core::record::ThreadId;
+use threadseal_runtime::runner::orchestrator::WAITING_STOPPED;
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread wait` takes.
@@ -23,19 +24,22 @@ pub(crate) struct WaitArgs {
     /// The threads
     #[arg(value_name = "THREAD", required = true)]
     threads: Vec<String>,
-    /// Maximum time to wait, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
-    timeout: f64,
+    /// Maximum time to wait, in seconds; at most wait_threads.max_timeout of agent/coordination
+    /// [default: its wait_threads.default_timeout, or 600]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    #[command(flatten)]
+    items: ItemArgs,
 }
 
-/// Exits 0 if all completed, 3 if one is suspended or still runs, 1 with evidence against the record of one, else 2.
+/// Exits 0 if all completed, 3 if one is suspended or still runs, 1 with evidence against the record of one, else 2. A signal
+/// ends the wait and no thread.
 pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let threads = args.threads.iter().map(|id| ThreadId::parse(id));
     let threads = threads.collect::<Result<Vec<_>, _>>()?;
-    let timeout = Duration::try_from_secs_f64(args.timeout)
-        .map_err(|_| Failure::new("--timeout must be a number of seconds"))?;
+    let timeout = timeout(args, context)?;
     let fleet = args.database.open(context)?;
     let records = records(&args.project, context, fleet.as_ref())?;
     if context.progress && !context.json {
@@ -54,7 +58,42 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
             tell(id, result, out);
         }
     }
+    tell_stopped(&waited, context);
     Ok(exit(&waited))
+}
+
+/// The time to wait, by the option and the settings of the project.
+fn timeout(args: &WaitArgs, context: &Context) -> Result<Duration, Failure> {
+    let asked = args.timeout.map(|seconds| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Failure::new("--timeout must be a number of seconds"))
+    });
+    let asked = asked.transpose()?;
+    let settings = coordination(&args.project, &args.items, context)?;
+    let timeout = settings.wait(asked);
+    if asked.is_some_and(|asked| asked > timeout) && !context.quiet {
+        let most = timeout.as_secs_f64();
+        complain(&format!(
+            "note: waits at most {most} s; hint: wait_threads.max_timeout in .ai/config/agent/coordination.yaml"
+        ));
+    }
+    Ok(timeout)
+}
+
+/// Names the threads that still run after a signal ended the wait.
+fn tell_stopped(waited: &Value, context: &Context) {
+    let results = waited["results"].as_object().into_iter().flatten();
+    let open = results.filter(|(_, result)| result["status"] == WAITING_STOPPED);
+    let open: Vec<String> = open.map(|(id, _)| Clean(id).to_string()).collect();
+    if let (Some(first), false) = (open.first(), context.quiet) {
+        let count = match open.len() {
+            1 => "1 thread still runs".to_owned(),
+            count => format!("{count} threads still run"),
+        };
+        complain(&format!(
+            "stopped waiting; {count}; hint: threadseal thread cancel {first}"
+        ));
+    }
 }
 
 fn named(waited: &Value) -> Value {
@@ -83,10 +122,10 @@ fn tell(id: &str, result: &Value, out: &mut Out) {
 
 fn exit(waited: &Value) -> Exit {
     let results = waited["results"].as_object().into_iter().flatten();
-    let open = |status: &str| matches!(status, "timeout" | "suspended");
+    let open = |status: &str| matches!(status, "timeout" | WAITING_STOPPED | "suspended");
     results.fold(Exit::Done, |worst, (_, result)| {
         match result["status"].as_str().unwrap_or_default() {
-            "completed" => worst,
+            "completed" | "completed_with_errors" => worst,
             status if open(status) && worst != Exit::NoVerdict => Exit::Unconfirmed,
             _ => Exit::NoVerdict,
         }

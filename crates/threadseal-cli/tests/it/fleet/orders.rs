@@ -53,6 +53,29 @@ impl Ended {
     }
 }
 
+#[test]
+fn an_order_without_a_worker_and_an_option_without_effect_are_told_at_once() {
+    let Some(ended) = Ended::new() else { return };
+    let line = "run demo/greet -i name=Eve --detach";
+    ended.sh(line).exits(0).warns("no worker is there");
+    let mut worker = ended.worker("");
+    let there =
+        "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'threadseal worker'
+                 AND datname = current_database()";
+    while ended.sql(there) != "t\n" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ended.sh(line).exits(0).does_not_warn("no worker");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let orders = || ended.sql("SELECT count(*) FROM threadseal_orders");
+    let before = orders();
+    for more in ["--script answers.yaml", "--bodies inline", "--model x"] {
+        ended.refuses(&format!("{line} {more}"), "has no effect on an order");
+    }
+    assert_eq!(orders(), before);
+}
+
 // T-FLT-22
 #[test]
 fn an_order_without_a_signature_is_set_aside_and_ends_no_worker() {

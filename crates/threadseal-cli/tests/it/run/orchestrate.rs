@@ -40,6 +40,45 @@ fn a_thread_of_another_process_is_waited_for_and_cancelled() {
 }
 
 #[test]
+fn a_wait_obeys_the_settings_and_a_signal_ends_it_alone() {
+    let sandbox = project();
+    let settings = "wait_threads: {default_timeout: 0.2, max_timeout: 0.4}\n";
+    sandbox.sealed("p/.ai/config/agent/coordination.yaml", settings);
+    let mut runs = running(&sandbox, "", 1);
+    for (more, note) in [("", ""), ("--timeout 30", "waits at most 0.4 s")] {
+        let late = of(&sandbox, "wait", &runs.thread, more)
+            .exits(3)
+            .warns(note);
+        assert_eq!(late.json()["results"][&runs.thread]["status"], "timeout");
+    }
+    let settings = "wait_threads: {default_timeout: 60}\n";
+    sandbox.sealed("p/.ai/config/agent/coordination.yaml", settings);
+    let mut command = sandbox.command();
+    let line = format!("thread wait {} --project p --json", runs.thread);
+    command
+        .args(words(&line))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let waiting = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let interrupted = Command::new("kill")
+        .args(["-INT", &waiting.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+    let ran = Ran::of(waiting.wait_with_output().unwrap()).exits(3);
+    let ran = ran.warns("stopped waiting; 1 thread still runs");
+    assert_eq!(
+        ran.json()["results"][&runs.thread]["status"],
+        "waiting_stopped"
+    );
+    let status = of(&sandbox, "status", &runs.thread, "").exits(0).json();
+    status.is(json!({"status": "running"}));
+    of(&sandbox, "cancel", &runs.thread, "").exits(0);
+    of(&sandbox, "wait", &runs.thread, "").exits(2);
+    runs.process.wait().unwrap();
+}
+
+#[test]
 fn a_killed_process_is_the_one_that_writes_the_record() {
     let sandbox = project();
     let mut runs = running(&sandbox, "", 1);

@@ -30,6 +30,7 @@ pub use operation::Operation;
 pub(in crate::runner) use records::Need;
 pub use records::Records;
 pub use search::{Search, SearchType};
+pub use wait::WAITING_STOPPED;
 
 pub(super) use tool::OrchestratorTool;
 

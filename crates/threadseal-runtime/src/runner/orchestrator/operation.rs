@@ -343,12 +343,12 @@ impl Operation {
     fn timeout(&self, services: &Services) -> Result<Duration, Error> {
         let settings = &services.config.coordination;
         match self.members.get("timeout") {
-            None | Some(Value::Null) => Ok(settings.wait_default),
+            None | Some(Value::Null) => Ok(settings.wait(None)),
             Some(value) => {
                 let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0);
                 let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
                 let wait = wait.ok_or_else(|| Error::invalid("timeout must be seconds"))?;
-                Ok(wait.min(settings.wait_max))
+                Ok(settings.wait(Some(wait)))
             }
         }
     }

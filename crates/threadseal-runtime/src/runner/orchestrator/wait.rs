@@ -27,6 +27,10 @@ use threadseal_store::read::read_small;
 
 /// The status in the place of a result that may not be trusted.
 const REFUSED: &str = "refused";
+/// The status of a thread that has not ended when the time is over.
+const TIMEOUT: &str = "timeout";
+/// The status of a thread that has not ended when its waiting caller was ended. The thread runs on.
+pub const WAITING_STOPPED: &str = "waiting_stopped";
 
 fn refused(id: &ThreadId, why: &Error) -> Value {
     json!({"success": false, "thread_id": id.as_str(), "status": REFUSED, "error": why.to_string()})
@@ -116,7 +120,8 @@ impl Changes {
 impl Records {
     /// Waits until each thread, or its successor, has ended or is suspended. Returns `{success,
     /// results: {id: …}}`, each result from a record that verifies. `success` is true when all
-    /// completed.
+    /// completed. A thread that has not ended has the status `timeout`, or `waiting_stopped` where
+    /// `cancel` ended the wait.
     ///
     /// # Errors
     /// Kind `Limit` above [`MAX_WAITED_THREADS`], `InvalidInput` for none; errors of the registry.
@@ -164,9 +169,9 @@ impl Records {
             changes.wait(mark, left.min(REGISTRY_POLL), cancel);
         }
         let word = if cancel.is_set() {
-            "cancelled"
+            WAITING_STOPPED
         } else {
-            "timeout"
+            TIMEOUT
         };
         let mut out = Map::new();
         for id in threads {
