@@ -17,7 +17,12 @@ pub(super) fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
 #[track_caller]
 pub(super) fn refused(sandbox: &Sandbox, arguments: &str) -> Ran {
     let before = everything(sandbox);
-    let ran = sandbox.sh(format!("{arguments} {PROJECT}")).fails();
+    // Those that ask no model take no script.
+    let asks = !["cancel", "kill", "recover"]
+        .iter()
+        .any(|verb| arguments.starts_with(&format!("thread {verb} ")));
+    let place = if asks { PROJECT } else { "--project p" };
+    let ran = sandbox.sh(format!("{arguments} {place}")).fails();
     let after = everything(sandbox);
     let names = before.keys().chain(after.keys());
     let changed: Vec<_> = names

@@ -206,7 +206,7 @@ fn a_clone_on_another_machine_is_the_same_project() {
         fs::remove_file(sandbox.path("bare").join(THREADS).join(name)).unwrap();
     }
     sandbox.forget();
-    let recover = format!("thread recover {id} --project bare --script more.yaml");
+    let recover = format!("thread recover {id} --project bare");
     resume(&sandbox, "bare", &id).exits(2);
     sandbox.ok(recover);
     resume(&sandbox, "bare", &id).exits(0);
