@@ -222,7 +222,7 @@ pub(crate) fn told(engine: &Engine, ran: &Ran, context: &Context, out: &mut Out)
     tell(ran, context, out);
     Ok(match ran.status {
         Status::Completed | Status::CompletedWithErrors => Exit::Done,
-        Status::Suspended => Exit::Unconfirmed,
+        Status::Suspended | Status::LimitReached => Exit::Unconfirmed,
         _ => Exit::NoVerdict,
     })
 }

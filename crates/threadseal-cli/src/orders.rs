@@ -124,7 +124,7 @@ fn unverified(given: &Given, state: &str, claim: Option<String>) -> String {
 fn tell(mut result: Value, context: &Context, out: &mut Out) -> Exit {
     let exit = match result["status"].as_str() {
         Some("completed" | "completed_with_errors") => Exit::Done,
-        Some("suspended") => Exit::Unconfirmed,
+        Some("suspended" | "limit_reached") => Exit::Unconfirmed,
         _ => Exit::NoVerdict,
     };
     if context.json {

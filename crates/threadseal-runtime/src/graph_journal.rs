@@ -118,9 +118,9 @@ impl GraphJournal {
     /// # Errors
     /// As [`Journal::end`].
     pub(crate) fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
-        let head = self.journal.end(ending, cost, more)?;
+        let head = self.journal.end(ending, cost, more.clone())?;
         if ending == Ending::Suspended {
-            self.course.apply("thread_suspended", &Value::Null)?;
+            self.course.apply("thread_suspended", &more)?;
         }
         Ok(head)
     }

@@ -1,11 +1,11 @@
 //! [`Status`]: the states of a thread, and the permitted steps between them.
 //!
 //! ```text
-//! from \ to               running suspended completed c_w_errors error cancelled killed continued
-//! created                    x                                    x       x        x
-//! running                              x        x         x       x       x        x        x
-//! suspended                  x                                    x       x        x        x
-//! completed … killed                                                                        x
+//! from \ to      running suspended completed c_w_errors l_reached error cancelled killed continued
+//! created           x                                              x       x        x
+//! running                     x        x         x          x      x       x        x        x
+//! suspended         x                                              x       x        x        x
+//! completed … killed                                                                         x
 //! continued
 //! ```
 //! There is no other table: a registry refuses every step that is not marked here. A thread that
@@ -29,6 +29,8 @@ pub enum Status {
     Completed,
     /// It ended; some of its steps failed.
     CompletedWithErrors,
+    /// It ended at one of its limits.
+    LimitReached,
     /// It failed.
     Error,
     /// It ended on request.
@@ -41,12 +43,13 @@ pub enum Status {
 
 impl Status {
     /// All of them, as the table has them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Created,
         Self::Running,
         Self::Suspended,
         Self::Completed,
         Self::CompletedWithErrors,
+        Self::LimitReached,
         Self::Error,
         Self::Cancelled,
         Self::Killed,
@@ -61,6 +64,7 @@ impl Status {
             Self::Suspended => "suspended",
             Self::Completed => "completed",
             Self::CompletedWithErrors => "completed_with_errors",
+            Self::LimitReached => "limit_reached",
             Self::Error => "error",
             Self::Cancelled => "cancelled",
             Self::Killed => "killed",
@@ -73,12 +77,28 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
+    /// The status of a thread whose record ends with this event, of which `stated` is the member
+    /// `status`. None for an event that ends no thread.
+    pub(crate) fn of_end(event: &str, stated: Option<&str>) -> Option<Self> {
+        Some(match event {
+            "thread_completed" => Self::Completed,
+            "thread_error" => Self::Error,
+            "thread_cancelled" => Self::Cancelled,
+            "thread_suspended" if stated == Some(Self::LimitReached.as_str()) => Self::LimitReached,
+            "thread_suspended" => Self::Suspended,
+            "thread_continued" => Self::Continued,
+            _ => return None,
+        })
+    }
+
     /// May a thread go from here to `next`?
     pub(crate) fn may_become(self, next: Self) -> bool {
         match next {
             Self::Created => false,
             Self::Running => matches!(self, Self::Created | Self::Suspended),
-            Self::Suspended | Self::Completed | Self::CompletedWithErrors => self == Self::Running,
+            Self::Suspended | Self::Completed | Self::CompletedWithErrors | Self::LimitReached => {
+                self == Self::Running
+            }
             Self::Error | Self::Cancelled | Self::Killed => {
                 matches!(self, Self::Created | Self::Running | Self::Suspended)
             }
@@ -135,15 +155,16 @@ mod tests {
     use super::*;
 
     /// The table of the module's heading, as words.
-    const TABLE: [(&str, &str); 9] = [
+    const TABLE: [(&str, &str); 10] = [
         ("created", "running error cancelled killed"),
         (
             "running",
-            "suspended completed completed_with_errors error cancelled killed continued",
+            "suspended completed completed_with_errors limit_reached error cancelled killed continued",
         ),
         ("suspended", "running error cancelled killed continued"),
         ("completed", "continued"),
         ("completed_with_errors", "continued"),
+        ("limit_reached", "continued"),
         ("error", "continued"),
         ("cancelled", "continued"),
         ("killed", "continued"),

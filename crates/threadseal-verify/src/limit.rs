@@ -15,6 +15,7 @@
 
 use crate::money::Nanos;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::time::Duration;
 use threadseal_core::error::Error;
 
@@ -331,6 +332,12 @@ impl LimitHit {
             "current_value": self.current,
             "current_max": self.max,
         })
+    }
+}
+
+impl fmt::Display for LimitHit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} of {}", self.code, self.current, self.max)
     }
 }
 

@@ -116,10 +116,14 @@ fn wrong_inputs_and_limits_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
+fn a_limit_ends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
     let sandbox = project();
     let ran = greet(&sandbox, "--limit turns=1 --json").exits(3).json();
-    assert_eq!(ran["status"], "suspended");
+    assert_eq!(ran["status"], "limit_reached");
+    // An answer over the limit is not a thread that completed, with any text.
+    let ran = greet(&sandbox, "--limit tokens=5 --json").exits(3).json();
+    assert_eq!(ran["status"], "limit_reached");
+    ran["error"].text().has("tokens_exceeded");
     sandbox.write(
         "dead.yaml",
         "answers: [{error: {status: 401, type: authentication_error, message: no}}]",

@@ -256,7 +256,7 @@ fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_
     };
     let result = seen.result();
     assert_eq!((seen.tally.taken_over, seen.done.len()), (1, 1), "{result}");
-    assert_eq!(result["status"], "suspended", "{result}");
+    assert_eq!(result["status"], "limit_reached", "{result}");
     result["error"].text().has("duration_seconds_exceeded");
     // The remainder is its children's.
     let graph = "{tool: t_graph, input: {}, id: a2}";

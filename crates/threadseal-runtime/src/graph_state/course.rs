@@ -72,8 +72,10 @@ pub enum Standing {
     Error,
     /// It was stopped on request.
     Cancelled,
-    /// A limit was hit.
+    /// A hook suspended it.
     Suspended,
+    /// It ended at one of its limits.
+    LimitReached,
 }
 
 impl Standing {
@@ -86,6 +88,7 @@ impl Standing {
             Self::Error => "error",
             Self::Cancelled => "cancelled",
             Self::Suspended => "suspended",
+            Self::LimitReached => "limit_reached",
         }
     }
 }
@@ -282,7 +285,12 @@ impl Course {
             }
             "graph_error" => self.stopped(Standing::Error, payload["error"].as_str()),
             "graph_cancelled" => self.stopped(Standing::Cancelled, Some("cancelled")),
-            "thread_suspended" => self.standing = Standing::Suspended,
+            "thread_suspended" => {
+                self.standing = match payload["status"].as_str() {
+                    Some("limit_reached") => Standing::LimitReached,
+                    _ => Standing::Suspended,
+                };
+            }
             "thread_error" => self.standing = Standing::Error,
             _ => {}
         }

@@ -51,6 +51,7 @@ pub fn entry(course: &Course, cover: &EntryCover<'_>) -> String {
         Standing::Error => "❌ Error",
         Standing::Cancelled => "⏹ Cancelled",
         Standing::Suspended => "⏸ Suspended",
+        Standing::LimitReached => "⏹ Limit reached",
     };
     let _ = writeln!(out, "---\n\n**{footer}** — {step} steps, {elapsed:.1}s");
     out

@@ -420,7 +420,8 @@ impl Events {
             let kind = member("event_type").unwrap_or_default();
             let payload = event.get("payload");
             if is_terminal(kind) {
-                events.ended = Some(status_of(kind));
+                let stated = payload.and_then(|payload| payload.get("status")?.as_str());
+                events.ended = Some(Status::of_end(kind, stated).unwrap_or(Status::Error));
                 let event = serde_json::from_slice::<Value>(&line.bytes).unwrap_or_default();
                 let ledger = event["payload"]["ledger"].clone();
                 events.ledger = Some(ledger).filter(|ledger| !ledger.is_null());
@@ -450,17 +451,6 @@ impl Events {
             }
         }
         events
-    }
-}
-
-/// The status of a thread whose record ends with this event.
-fn status_of(terminal: &str) -> Status {
-    match terminal {
-        "thread_completed" => Status::Completed,
-        "thread_cancelled" => Status::Cancelled,
-        "thread_suspended" => Status::Suspended,
-        "thread_continued" => Status::Continued,
-        _ => Status::Error,
     }
 }
 

@@ -50,10 +50,7 @@ impl Children {
         };
         match limits.check(When::BeforeChild, &cost) {
             None => Ok(()),
-            Some(hit) => Err(Error::refused(format!(
-                "{}: {} of {}",
-                hit.code, hit.current, hit.max
-            ))),
+            Some(hit) => Err(Error::refused(hit.to_string())),
         }
     }
 

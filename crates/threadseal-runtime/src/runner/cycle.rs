@@ -7,9 +7,10 @@
 //!      └── limits after ◄── intents durable ─► run, some at once ─► results ◄────────┘
 //!                                     directive_return ─► completed, with outputs
 //! ```
+//! A thread that is over a limit is never completed, and the calls of that answer do not run.
 //! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`)
-//! and may decide as the table permits. Without a decision, a limit that is hit suspends the
-//! thread, and an error that does not pass ends it. A cancelled thread ends once its running calls
+//! and may decide as the table permits. Without a decision, a limit that is hit ends the
+//! thread, as does an error that does not pass. A cancelled thread ends once its running calls
 //! were stopped. Each way out is an [`End`]: the caller writes the terminal event and the final
 //! seal.
 
@@ -114,10 +115,20 @@ pub(crate) enum End {
     Failed(String),
     /// It must not continue until a person decides.
     Suspended(Box<Pause>),
+    /// It is at a limit, or over it.
+    LimitReached(Box<Reached>),
     /// The model's window is full: another thread continues.
     Full(Fill),
     /// It was stopped on request.
     Cancelled,
+}
+
+/// A limit that ends a thread, and what the thread gave before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reached {
+    pub(crate) hit: LimitHit,
+    pub(crate) text: String,
+    pub(crate) outputs: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -190,11 +201,17 @@ impl Cycle<'_> {
                 calls: answer.calls.clone(),
             };
             course.messages.push(said);
-            if let Some(end) = said_all(&answer) {
-                return Ok(end);
+            if let Some(hit) = self.exceeded(&course.carried, &course.cost) {
+                self.run_none(&answer.calls, course, journal)?;
+                return self.limited(hit, Given::of(answer.text), &course.cost, journal);
             }
-            if let Some(end) = self.call_all(&answer.calls, course, journal, around)? {
-                return Ok(end);
+            let end = match said_all(&answer) {
+                Some(end) => Some(end),
+                None => self.call_all(&answer.calls, course, journal, around)?,
+            };
+            if let Some(end) = end {
+                self.count(course, around);
+                return self.settled(end, &course.carried, &course.cost, journal);
             }
             let step = json!({"cost": course.cost.to_json(), "turn": journal.turn()});
             let decision = self.fire("after_step", &step, journal)?;
@@ -267,17 +284,49 @@ impl Cycle<'_> {
         self.count(course, around);
         let used = course.carried.and(&course.cost);
         match self.limits.check(when, &used) {
-            Some(hit) => self.limited(hit, &course.cost, journal).map(Some),
+            Some(hit) => self
+                .limited(hit, Given::default(), &course.cost, journal)
+                .map(Some),
             None => Ok(None),
         }
     }
 
+    /// The limit that this use exceeds.
+    pub(crate) fn exceeded(&self, carried: &Cost, cost: &Cost) -> Option<LimitHit> {
+        self.limits.check(When::AfterTurn, &carried.and(cost))
+    }
+
+    /// A thread that is over a limit has not completed: hooks are asked about that limit.
+    ///
+    /// # Errors
+    /// When nothing can be recorded any more.
+    pub(crate) fn settled(
+        &self,
+        end: End,
+        carried: &Cost,
+        cost: &Cost,
+        journal: &mut Journal,
+    ) -> Result<End, Error> {
+        match (end, self.exceeded(carried, cost)) {
+            (End::Completed { text, outputs }, Some(hit)) => {
+                self.limited(hit, Given { text, outputs }, cost, journal)
+            }
+            (end, _) => Ok(end),
+        }
+    }
+
     /// Asks the hooks about a limit that is hit.
-    fn limited(&self, hit: LimitHit, cost: &Cost, journal: &mut Journal) -> Result<End, Error> {
+    fn limited(
+        &self,
+        hit: LimitHit,
+        given: Given,
+        cost: &Cost,
+        journal: &mut Journal,
+    ) -> Result<End, Error> {
         let mut context = hit.to_json();
         context["cost"] = cost.to_json();
         let decision = self.fire("limit", &context, journal)?;
-        Ok(at_limit(hit, decision))
+        Ok(at_limit(hit, given, decision))
     }
 
     /// Does work that stops when the thread is cancelled or its time is over; also whether it was
@@ -304,7 +353,9 @@ impl Cycle<'_> {
         };
         let used = course.carried.and(&cost);
         match self.limits.check(When::BeforeTurn, &used) {
-            Some(hit) => self.limited(hit, &cost, journal).map(Some),
+            Some(hit) => self
+                .limited(hit, Given::default(), &cost, journal)
+                .map(Some),
             None => Ok(None),
         }
     }
@@ -420,20 +471,39 @@ pub(crate) fn ended_by(decision: &Decision) -> Option<End> {
     }
 }
 
-/// A limit is never exceeded: hooks decide only how the thread stops.
-fn at_limit(hit: LimitHit, decision: Option<Decision>) -> End {
-    let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
-    let escalates = decision
-        .as_ref()
-        .is_none_or(|decision| decision.control != Control::Suspend);
+/// What a thread gave before a limit ended it.
+#[derive(Default)]
+pub(crate) struct Given {
+    pub(crate) text: String,
+    pub(crate) outputs: Option<Map<String, Value>>,
+}
+
+impl Given {
+    fn of(text: String) -> Self {
+        Self {
+            text,
+            outputs: None,
+        }
+    }
+}
+
+/// Hooks decide only how a thread stops at a limit, not whether.
+pub(crate) fn at_limit(hit: LimitHit, given: Given, decision: Option<Decision>) -> End {
     match decision {
-        Some(decision) if decision.control == Control::Fail => End::Failed(decision.said(&why)),
+        Some(decision) if decision.control == Control::Fail => {
+            End::Failed(decision.said(&hit.to_string()))
+        }
         Some(decision) if decision.control == Control::Abort => End::Cancelled,
-        _ => End::Suspended(Box::new(Pause {
+        Some(decision) if decision.control == Control::Suspend => End::Suspended(Box::new(Pause {
             reason: "limit",
-            why,
+            why: hit.to_string(),
             hit: Some(hit),
-            escalates,
+            escalates: false,
+        })),
+        _ => End::LimitReached(Box::new(Reached {
+            hit,
+            text: given.text,
+            outputs: given.outputs,
         })),
     }
 }

@@ -13,8 +13,9 @@ use super::hooks::{HookRunner, ThreadHookRecord};
 use super::thread_plan::ThreadPlan;
 use crate::bounds::END_HOOK_TIME;
 use crate::journal::Journal;
-use crate::limit::Cost;
+use crate::limit::{Cost, LimitHit};
 use crate::model::ChatMessage;
+use crate::status::Status;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_core::error::Error;
@@ -105,8 +106,17 @@ pub(super) fn close(
         End::Cancelled => return Ok(()),
         End::Completed { text, outputs } => ("completed", text.as_str(), outputs.as_ref(), None),
         End::Full(_) => ("continued", "", None, None),
-        End::Failed(why) => ("error", "", None, Some(why.as_str())),
-        End::Suspended(pause) => ("suspended", "", None, Some(pause.why.as_str())),
+        End::Failed(why) => ("error", "", None, Some(why.clone())),
+        End::Suspended(pause) => ("suspended", "", None, Some(pause.why.clone())),
+        End::LimitReached(reached) => {
+            let (text, outputs) = (reached.text.as_str(), reached.outputs.as_ref());
+            (
+                "limit_reached",
+                text,
+                outputs,
+                Some(reached.hit.to_string()),
+            )
+        }
     };
     let more = json!({"status": status, "result": text, "outputs": outputs, "error": error,
                       "cost": cost.to_json()});
@@ -144,6 +154,21 @@ pub(super) fn suspended(pause: &Pause, journal: &mut Journal) -> Result<Value, E
         }
     }
     Ok(more)
+}
+
+/// Records the limit that ends a thread; returns the members for its terminal event.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn limit_reached(hit: &LimitHit, journal: &mut Journal) -> Result<Value, Error> {
+    journal.event("limit_escalation_requested", &hit.to_json())?;
+    Ok(limit_members(hit))
+}
+
+/// The members of the terminal event of a thread or a run that a limit ended.
+pub(super) fn limit_members(hit: &LimitHit) -> Value {
+    json!({"status": Status::LimitReached.as_str(), "suspend_reason": "limit",
+           "limit": hit.to_json()})
 }
 
 #[cfg(test)]

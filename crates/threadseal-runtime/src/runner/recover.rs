@@ -226,7 +226,7 @@ fn is_whole(
 pub(in crate::runner) fn is_unknown(services: &Services, ran: &Ran) -> bool {
     let ended_itself = match ran.status {
         Status::Completed => return false,
-        Status::Error | Status::Suspended => ran.carried == Cost::default(),
+        Status::Error | Status::Suspended | Status::LimitReached => ran.carried == Cost::default(),
         _ => false,
     };
     let folder = services.project.thread(&ran.thread);

@@ -15,7 +15,7 @@
 mod spent;
 
 use super::accounts::note_end;
-use super::cycle::End;
+use super::cycle::{End, Given, at_limit};
 use super::derived_files::{DerivedFiles, new_entry};
 use super::handoff;
 use super::held_record;
@@ -31,7 +31,7 @@ use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_C
 use crate::history::{UNRESOLVED, answer_open_calls};
 use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
-use crate::limit::{Cost, Limits};
+use crate::limit::{Cost, Limits, When};
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
@@ -47,7 +47,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::document::{DocumentKind, ItemType, Options};
 use threadseal_formats::transcript::Ending;
-use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::event::{EventType, Payload, is_terminal};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_formats::transcript::messages::Conversation;
@@ -405,7 +405,7 @@ fn settle_ended(
         thread: id.clone(),
         status,
         text: match (status, &sealed.outputs) {
-            (Status::Completed, None) => sealed.text.clone(),
+            (Status::Completed | Status::LimitReached, None) => sealed.text.clone(),
             _ => String::new(),
         },
         outputs: sealed.outputs.as_ref().and_then(Value::as_object).cloned(),
@@ -433,11 +433,13 @@ fn go_on(mut thread: Thread) -> Result<Ran, Error> {
     if let Some(ChatMessage::Assistant { calls, text }) = thread.run.start.messages.last()
         && calls.is_empty()
     {
-        let end = End::Completed {
-            text: text.clone(),
-            outputs: None,
+        let (text, outputs) = (text.clone(), None);
+        let cost = thread.run.taken_over.cost;
+        let end = match thread.run.plan.limits.check(When::AfterTurn, &cost) {
+            None => End::Completed { text, outputs },
+            Some(hit) => at_limit(hit, Given { text, outputs }, None),
         };
-        thread.run.cost = thread.run.taken_over.cost;
+        thread.run.cost = cost;
         return thread.finish(end);
     }
     handoff::run(thread)
@@ -477,10 +479,10 @@ impl Sealed {
                 }
                 "child_thread_started" => sealed.cost.spawns += 1,
                 "directive_return" => sealed.outputs = Some(payload["outputs"].clone()),
-                "thread_completed" => sealed.end = Some((Status::Completed, payload.clone())),
-                "thread_error" => sealed.end = Some((Status::Error, payload.clone())),
-                "thread_cancelled" => sealed.end = Some((Status::Cancelled, payload.clone())),
-                "thread_suspended" => sealed.end = Some((Status::Suspended, payload.clone())),
+                kind if is_terminal(kind) => {
+                    let status = Status::of_end(kind, payload["status"].as_str());
+                    sealed.end = status.map(|status| (status, payload.clone()));
+                }
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! [`ThreadRun`]: a thread that asks a model.
 
 use super::account::Account;
-use super::cycle::{Course, Cycle, End, Pause};
+use super::cycle::{Course, Cycle, End, Given, Pause, at_limit};
 use super::derived_files::DerivedFiles;
 use super::helpers::Helpers;
 use super::hooks::{HookRunner, ThreadCallees, ThreadHookRecord};
@@ -185,6 +185,10 @@ impl Runnable for ThreadRun {
                 let more = lifecycle_hooks::suspended(pause, &mut self.journal)?;
                 (Ending::Suspended, Status::Suspended, more)
             }
+            End::LimitReached(reached) => {
+                let more = lifecycle_hooks::limit_reached(&reached.hit, &mut self.journal)?;
+                (Ending::Suspended, Status::LimitReached, more)
+            }
         };
         let head = self.journal.end(ending, &self.cost, more)?;
         let (text, outputs, error) = match end {
@@ -192,6 +196,9 @@ impl Runnable for ThreadRun {
             End::Failed(why) => (String::new(), None, Some(why)),
             End::Cancelled => (String::new(), None, Some("cancelled".to_owned())),
             End::Suspended(pause) => (String::new(), None, Some(pause.why)),
+            End::LimitReached(reached) => {
+                (reached.text, reached.outputs, Some(reached.hit.to_string()))
+            }
             End::Full(_) => (String::new(), None, None),
         };
         Ok(Ran {
@@ -358,7 +365,7 @@ impl ThreadRun {
         };
         *cost = course.cost;
         total(course.own, wait(journal), cost);
-        let end = ran?;
+        let end = cycle.settled(ran?, &course.carried, cost, journal)?;
         let mut record = ThreadHookRecord {
             journal: &mut *journal,
             writer,
@@ -367,7 +374,13 @@ impl ThreadRun {
         let closed = lifecycle_hooks::close(&end, cost, most, &hook_runner, &mut record);
         // Work that hooks began counts, too, and ends before the thread.
         total(course.own, wait(journal), cost);
-        closed.map(|()| end)
+        closed?;
+        Ok(match (end, cycle.exceeded(&course.carried, cost)) {
+            (End::Completed { text, outputs }, Some(hit)) => {
+                at_limit(hit, Given { text, outputs }, None)
+            }
+            (end, _) => end,
+        })
     }
 }
 
@@ -380,7 +393,7 @@ pub(super) fn no_room(fill: Fill) -> End {
     };
     End::Suspended(Box::new(Pause {
         reason: "limit",
-        why: format!("{}: {} of {}", hit.code, hit.current, hit.max),
+        why: hit.to_string(),
         hit: Some(hit),
         escalates: true,
     }))

@@ -122,7 +122,12 @@ fn tell(id: &str, result: &Value, out: &mut Out) {
 
 fn exit(waited: &Value) -> Exit {
     let results = waited["results"].as_object().into_iter().flatten();
-    let open = |status: &str| matches!(status, "timeout" | WAITING_STOPPED | "suspended");
+    let open = |status: &str| {
+        matches!(
+            status,
+            "timeout" | WAITING_STOPPED | "suspended" | "limit_reached"
+        )
+    };
     results.fold(Exit::Done, |worst, (_, result)| {
         match result["status"].as_str().unwrap_or_default() {
             "completed" | "completed_with_errors" => worst,

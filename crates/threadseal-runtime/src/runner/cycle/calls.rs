@@ -71,6 +71,20 @@ impl Cycle<'_> {
         Ok(end)
     }
 
+    /// Answers the calls of an answer that went over a limit.
+    pub(super) fn run_none(
+        &self,
+        calls: &[ToolCall],
+        course: &mut Course,
+        journal: &mut Journal,
+    ) -> Result<(), Error> {
+        for call in calls {
+            let outcome = self.not_run(call, journal, "the thread is over its limit")?;
+            course.messages.push(result_of(call, &outcome));
+        }
+        Ok(())
+    }
+
     /// The next call, and the later ones that may run at the same time.
     fn at_once(&self, first: Permitted, behind: &[ToolCall], journal: &Journal) -> Vec<Permitted> {
         let parallel = |call: &Permitted| call.tool.parallel(&call.input);

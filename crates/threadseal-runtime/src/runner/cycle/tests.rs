@@ -268,11 +268,45 @@ fn a_limit_is_seen_before_a_turn_and_after_it() {
             limits,
             &Cancel::default(),
         );
-        let End::Suspended(pause) = looped.end else {
+        let End::LimitReached(reached) = looped.end else {
             panic!("{limit} {value}: {:?}", looped.end);
         };
-        assert_eq!(pause.hit.unwrap().code, format!("{limit}_exceeded"));
+        assert_eq!(reached.hit.code, format!("{limit}_exceeded"));
         assert_eq!(looped.cost.turns, turns, "{limit} {value}");
+    }
+}
+
+// T-RUN-29
+#[test]
+fn an_answer_over_a_limit_neither_completes_the_thread_nor_has_its_calls_run() {
+    for (script, text, calls) in [
+        ("{text: Done., usage: {output_tokens: 54000}}", "Done.", 0),
+        (
+            "{text: Now., calls: [{tool: test_echo}, {tool: directive_return, input: {answer: a}}], \
+             usage: {output_tokens: 51}}",
+            "Now.",
+            2,
+        ),
+    ] {
+        let (echo, ran) = counted("test/echo");
+        let mut limits = Limits::default();
+        limits.set("tokens", &json!(50)).unwrap();
+        let script = format!("answers: [{script}]");
+        let looped = looped_within(&script, vec![echo], limits, &Cancel::default());
+        let End::LimitReached(reached) = looped.end else {
+            panic!("{:?}", looped.end);
+        };
+        assert_eq!(
+            (reached.hit.code, &*reached.text),
+            ("tokens_exceeded", text)
+        );
+        assert_eq!((reached.outputs, ran.get()), (None, 0));
+        assert_eq!(looped.events.count("directive_return"), 0);
+        let results = looped.events.of("tool_call_result");
+        assert_eq!(results.len(), calls);
+        for result in results {
+            result["error"].text().has("over its limit");
+        }
     }
 }
 
@@ -316,10 +350,10 @@ fn neither_a_model_nor_a_wait_for_it_takes_longer_than_the_thread_may() {
         limits.set("duration_seconds", &json!(1)).unwrap();
         let cancel = Cancel::default();
         let looped = looped_with(&Silent { fails }, Vec::new(), limits, &cancel);
-        let End::Suspended(pause) = looped.end else {
+        let End::LimitReached(reached) = looped.end else {
             panic!("{:?}", looped.end);
         };
-        assert_eq!(pause.hit.unwrap().code, "duration_seconds_exceeded");
+        assert_eq!(reached.hit.code, "duration_seconds_exceeded");
         assert!(looped.cost.elapsed >= Duration::from_secs(1));
     }
 }

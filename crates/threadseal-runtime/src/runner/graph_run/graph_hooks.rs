@@ -105,17 +105,24 @@ pub(super) fn at_error(
 ///
 /// # Errors
 /// As [`fire`].
-pub(super) fn at_limit(run: &GraphRun, hit: LimitHit, cancel: &Cancel) -> Result<End, Error> {
+pub(super) fn at_limit(
+    run: &GraphRun,
+    hit: LimitHit,
+    output: Value,
+    cancel: &Cancel,
+) -> Result<End, Error> {
     let decision = fire(run, "limit", hit.to_json(), cancel)?;
-    let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
     Ok(match decision {
-        Some(decision) if decision.control == Control::Fail => End::Failed(decision.said(&why)),
+        Some(decision) if decision.control == Control::Fail => {
+            End::Failed(decision.said(&hit.to_string()))
+        }
         Some(decision) if decision.control == Control::Abort => End::Cancelled,
-        _ => End::Suspended {
+        Some(decision) if decision.control == Control::Suspend => End::Suspended {
             reason: "limit",
-            why,
+            why: hit.to_string(),
             hit: Some(hit),
         },
+        _ => End::LimitReached { hit, output },
     })
 }
 

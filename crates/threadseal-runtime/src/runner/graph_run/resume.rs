@@ -158,6 +158,7 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
         let status = match stopped.course.standing {
             Standing::Cancelled => Status::Cancelled,
             Standing::Suspended => Status::Suspended,
+            Standing::LimitReached => Status::LimitReached,
             _ => Status::Error,
         };
         recover::close(services, &stopped.id, &path, status)?;

@@ -48,6 +48,8 @@ pub(in crate::runner) enum End {
         why: String,
         hit: Option<LimitHit>,
     },
+    /// It is at a limit, or over it; with its output where it came to its end.
+    LimitReached { hit: LimitHit, output: Value },
 }
 
 impl GraphRun {

@@ -194,7 +194,7 @@ fn a_failed_node_leads_along_its_edge_or_the_graphs_way_or_ends_the_run() {
 
 // T-GRA-11
 #[test]
-fn a_circle_ends_at_the_limit_of_steps_and_a_limit_suspends() {
+fn a_circle_ends_at_the_limit_of_steps_and_a_limit_ends_a_run() {
     let scene = Scene::new();
     let circle = "
     a: {type: gate, next: b}
@@ -207,7 +207,10 @@ fn a_circle_ends_at_the_limit_of_steps_and_a_limit_suspends() {
     ran.error.unwrap().has("max steps exceeded (7)");
     let mut limited = graph_order("g/one", json!({}));
     limited.limits.duration_seconds = Some(0);
-    engine.run_graph(&limited).unwrap().ended(Status::Suspended);
+    engine
+        .run_graph(&limited)
+        .unwrap()
+        .ended(Status::LimitReached);
     scene.all_verify();
 }
 

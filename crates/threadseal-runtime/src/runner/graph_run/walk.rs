@@ -3,7 +3,7 @@
 use super::super::derived_files::{DerivedFiles, new_knowledge};
 use super::super::helpers::Helpers;
 use super::super::lifecycle::{BegunRecord, Runnable};
-use super::super::lifecycle_hooks::time_of_end;
+use super::super::lifecycle_hooks::{limit_members, time_of_end};
 use super::super::order::{GraphOrder, Ran};
 use super::super::parent::Inherited;
 use super::super::record_writer::{RecordWriter, WriteHandle};
@@ -18,7 +18,7 @@ use crate::bounds::POLL_INTERVAL;
 use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position, Standing};
-use crate::limit::{Cost, When};
+use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
@@ -147,7 +147,11 @@ impl Runnable for GraphRun {
             let walked = self.follow().and_then(|()| walk(self, cancel));
             let walked = walked.and_then(|end| at_end(self, end, cancel));
             children_end(self, matches!(walked, Ok(End::Completed(_))));
-            walked
+            // Children that ran beside it were waited for, and count.
+            Ok(match (walked?, exceeded(self, When::AfterTurn)) {
+                (End::Completed(output), Some(hit)) => End::LimitReached { hit, output },
+                (end, _) => end,
+            })
         })
     }
 
@@ -193,6 +197,10 @@ impl Runnable for GraphRun {
             End::Suspended { hit: Some(hit), .. } => {
                 let (kind, event) = ("limit_escalation_requested", hit.to_json());
                 (kind, event, Ending::Suspended, Status::Suspended)
+            }
+            End::LimitReached { hit, .. } => {
+                let (kind, event) = ("limit_escalation_requested", hit.to_json());
+                (kind, event, Ending::Suspended, Status::LimitReached)
             }
             End::Suspended { reason, why, .. } => {
                 let event = json!({"reason": reason, "why": why, "node": at, "steps": steps});
@@ -258,7 +266,7 @@ fn at_end(run: &GraphRun, end: End, cancel: &Cancel) -> Result<End, Error> {
             json!({"status": "error", "error": {"message": why}}),
         ),
         End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
-        End::Suspended { .. } => return Ok(end),
+        End::Suspended { .. } | End::LimitReached { .. } => return Ok(end),
     };
     let most = time_of_end(run.plan.limits.duration_seconds, run.cost().elapsed);
     cancel.for_at_most(most, |cancel| fire(run, event, more, cancel))?;
@@ -273,7 +281,7 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
     loop {
         let node = match run.record().course().at.clone() {
             Position::Before(node) | Position::Within(node) => node,
-            Position::End(_) => return Ok(End::Completed(Value::Null)),
+            Position::End(_) => return completed(run, Value::Null, cancel),
         };
         if let Some(end) = stopped(run, cancel, When::BeforeTurn)? {
             return Ok(end);
@@ -302,8 +310,8 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
                     return Ok(end);
                 }
             }
-            AfterNode::Next(None) => return Ok(End::Completed(Value::Null)),
-            AfterNode::Returned(output) => return Ok(End::Completed(output)),
+            AfterNode::Next(None) => return completed(run, Value::Null, cancel),
+            AfterNode::Returned(output) => return completed(run, output, cancel),
             AfterNode::Ended(end) => return Ok(end),
         }
         if let Some(end) = stopped(run, cancel, When::AfterTurn)? {
@@ -316,15 +324,30 @@ fn stopped(run: &GraphRun, cancel: &Cancel, when: When) -> Result<Option<End>, E
     if cancel.is_set() {
         return Ok(Some(End::Cancelled));
     }
+    let hit = exceeded(run, when);
+    hit.map(|hit| at_limit(run, hit, Value::Null, cancel))
+        .transpose()
+}
+
+/// The end of a run after its last node. One that is over a limit is not completed.
+fn completed(run: &GraphRun, output: Value, cancel: &Cancel) -> Result<End, Error> {
+    match exceeded(run, When::AfterTurn) {
+        None => Ok(End::Completed(output)),
+        Some(hit) => at_limit(run, hit, output, cancel),
+    }
+}
+
+fn exceeded(run: &GraphRun, when: When) -> Option<LimitHit> {
     // A limit on turns bounds requests to models; the graph's own number bounds steps.
     let cost = Cost {
         turns: 0,
         ..run.cost()
     };
-    let mut limits = run.plan.limits;
-    limits.turns = None;
-    let hit = limits.check(when, &cost);
-    hit.map(|hit| at_limit(run, hit, cancel)).transpose()
+    let limits = Limits {
+        turns: None,
+        ..run.plan.limits
+    };
+    limits.check(when, &cost)
 }
 
 /// The payload of `graph_started`: the run's start, and its values.
@@ -381,6 +404,7 @@ fn terminal_members(end: &End, status: Status) -> Value {
         End::Completed(_) => json!({"status": status.as_str()}),
         End::Failed(why) => json!({"error": why}),
         End::Cancelled => json!({"reason": "cancelled"}),
+        End::LimitReached { hit, .. } => limit_members(hit),
         End::Suspended { reason, why, hit } => match hit {
             Some(hit) => json!({"suspend_reason": reason, "limit": hit.to_json()}),
             None => json!({"suspend_reason": reason, "why": why}),
@@ -389,11 +413,13 @@ fn terminal_members(end: &End, status: Status) -> Value {
 }
 
 fn outputs(end: &End) -> Option<Map<String, Value>> {
-    match end {
-        End::Completed(Value::Object(outputs)) => Some(outputs.clone()),
-        End::Completed(Value::Null) => None,
-        End::Completed(other) => Some(Map::from_iter([("result".to_owned(), other.clone())])),
-        _ => None,
+    let (End::Completed(output) | End::LimitReached { output, .. }) = end else {
+        return None;
+    };
+    match output {
+        Value::Object(outputs) => Some(outputs.clone()),
+        Value::Null => None,
+        other => Some(Map::from_iter([("result".to_owned(), other.clone())])),
     }
 }
 
@@ -409,5 +435,6 @@ fn why(end: &End, run: &GraphRun) -> Option<String> {
         End::Failed(why) => Some(why.clone()),
         End::Cancelled => Some("cancelled".to_owned()),
         End::Suspended { why, .. } => Some(why.clone()),
+        End::LimitReached { hit, .. } => Some(hit.to_string()),
     }
 }

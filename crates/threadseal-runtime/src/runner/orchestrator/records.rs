@@ -8,7 +8,7 @@ use crate::judge;
 use crate::limit::Cost;
 use crate::project::Project;
 use crate::project_id;
-use crate::registry::{Registry, Thread};
+use crate::registry::{Registry, Thread, suits};
 use crate::signed_file::refused;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
@@ -92,8 +92,8 @@ impl Past {
 /// The end of a thread in its record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ended {
-    /// The terminal event, where there is one.
-    pub(super) event: Option<String>,
+    /// The status by the terminal event, where there is one.
+    pub(super) status: Option<Status>,
     /// The error.
     pub(super) error: Option<String>,
     /// The last text of the model.
@@ -105,18 +105,8 @@ pub(super) struct Ended {
 impl Ended {
     /// Does the terminal event suit this status?
     fn suits(&self, status: Status) -> bool {
-        let Some(event) = self.event.as_deref() else {
-            return false;
-        };
-        match status {
-            Status::Completed | Status::CompletedWithErrors => event == "thread_completed",
-            Status::Error | Status::Killed => event == "thread_error",
-            // A suspended thread may be cancelled later.
-            Status::Cancelled => matches!(event, "thread_cancelled" | "thread_suspended"),
-            Status::Suspended => event == "thread_suspended",
-            Status::Continued => true,
-            Status::Created | Status::Running => false,
-        }
+        self.status
+            .is_some_and(|ended| status == Status::Continued || suits(ended, status))
     }
 }
 
@@ -233,7 +223,8 @@ impl Records {
                 "cognition_out" => ended.text = text("text").unwrap_or_default(),
                 "directive_return" => ended.outputs = Some(payload["outputs"].clone()),
                 kind if is_terminal(kind) => {
-                    ended.event = Some(kind.to_owned());
+                    let stated = payload["status"].as_str();
+                    ended.status = Some(Status::of_end(kind, stated).unwrap_or(Status::Error));
                     ended.error = text("error").or_else(|| text("reason"));
                     if let Some(limit) = payload["limit"]["limit_code"].as_str() {
                         ended.error = Some(limit.to_owned());
@@ -256,7 +247,7 @@ impl Records {
         let meta = meta.get();
         let ended = Self::ended(&past)?;
         if !ended.suits(meta.status) {
-            let says = ended.event.as_deref().unwrap_or("no end");
+            let says = ended.status.map_or("no end", Status::as_str);
             return Err(Error::refused(format!(
                 "thread.json of {id} has {}, but its record has {says}",
                 meta.status

@@ -103,7 +103,7 @@ pub(in crate::runner) fn write_first(
         .map(drop)
 }
 
-/// The thread's cost in the terminal event, and the outputs of a thread that completed. Both are
+/// The thread's cost in the terminal event, and the outputs that it returned. Both are
 /// unknown for a thread that was ended for its dead process. An attacker may have written any event
 /// after the end.
 fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> CostAndOutputs {
@@ -116,7 +116,9 @@ fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> CostAndOutputs
         }
         if is_terminal(kind) {
             let cost = Cost::from_json(&payload["cost"]).ok();
-            return (cost, outputs.filter(|_| kind == "thread_completed"));
+            let status = Status::of_end(kind, payload["status"].as_str());
+            let came_to_an_end = matches!(status, Some(Status::Completed | Status::LimitReached));
+            return (cost, outputs.filter(|_| came_to_an_end));
         }
     }
     (None, None)

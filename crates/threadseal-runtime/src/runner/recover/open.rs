@@ -239,12 +239,12 @@ impl Left {
         let Some(kind) = event["event_type"].as_str() else {
             return;
         };
-        self.is_ended |= is_terminal(kind);
+        if is_terminal(kind) {
+            let stated = event["payload"]["status"].as_str();
+            self.is_ended = true;
+            self.ended = Status::of_end(kind, stated).unwrap_or(Status::Error);
+        }
         match kind {
-            "thread_completed" => self.ended = Status::Completed,
-            "thread_cancelled" => self.ended = Status::Cancelled,
-            "thread_suspended" => self.ended = Status::Suspended,
-            "thread_continued" => self.ended = Status::Continued,
             "thread_resumed" | "thread_handoff" => {
                 let id = event["payload"]["new_thread_id"].as_str();
                 self.successors.extend(id.map(str::to_owned));

@@ -115,7 +115,7 @@ fn limits_carry_over_along_a_chain_and_begin_anew_when_a_person_resumes() {
     let mut limited = order("demo/say");
     limited.limits.turns = Some(9);
     let ran = scene.engine(&reads(40, "never")).run(&limited).unwrap();
-    let ran = ran.ended(Status::Suspended);
+    let ran = ran.ended(Status::LimitReached);
     ran.error.as_deref().unwrap().has("turns_exceeded: 9 of 9");
     assert!(ran.total().turns == 9 && ran.cost.turns < 9, "{ran:?}");
     assert_eq!(scene.asked.lock().unwrap().len(), 9);

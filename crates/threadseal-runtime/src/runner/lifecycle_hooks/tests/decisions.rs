@@ -39,9 +39,10 @@ fn decisions_of_hooks_end_suspend_and_repeat_as_the_table_says() {
          thread_started => {} => {action: fail, error: not today} => => error => 0 => => cognition_in => 0
          limit => {} => {action: fail, error: too much} => 1 => error => 1 => too much => limit_escalation_requested => 0
          limit => {} => {action: suspend} => 1 => suspended => 1 => => limit_escalation_requested => 0
-         error => {} => {action: fail} => 1 => suspended => 1 => => limit_escalation_requested => 1",
+         limit => {} => {action: escalate} => 1 => limit_reached => 1 => => limit_escalation_requested => 1
+         error => {} => {action: fail} => 1 => limit_reached => 1 => => limit_escalation_requested => 1",
     ) {
-        // A limit may fail instead of waiting, and never continues; without a hook of its own the
+        // A hook may fail or suspend a thread at a limit, and never lets it continue; without one the
         // program's escalates.
         let hook = decide(&event, &condition.replace("LATE", late), &params);
         let (ran, events) = decided(&hook, &script, most.parse().ok());

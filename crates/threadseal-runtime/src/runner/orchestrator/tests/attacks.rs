@@ -277,10 +277,10 @@ fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
         let past = Records::from(&engine.services)
             .past(&id, Need::Whole)
             .unwrap();
-        let event = Records::ended(&past).unwrap().event.unwrap();
+        let ended = Records::ended(&past).unwrap().status.unwrap();
         // Without a row the thread may fail at a note of its cost before it sees the request.
-        let failed = word.is_empty() && event == "thread_error";
-        assert!(event == "thread_cancelled" || failed, "{word}: {event}");
+        let failed = word.is_empty() && ended == Status::Error;
+        assert!(ended == Status::Cancelled || failed, "{word}: {ended}");
     }
 }
 
@@ -302,6 +302,9 @@ fn an_edited_row_of_an_ended_thread_is_recovered_and_nothing_is_killed() {
 #[test]
 fn a_suspended_thread_is_cancelled_under_its_lock_alone() {
     let scene = scene();
+    let hook = "hooks:\n- id: own_limit\n  event: limit\n  layer: 0\n  condition: {}\n  action: {primary: execute, \
+                item_type: tool, item_id: rye/agent/threads/internal/control, params: {action: suspend}}\n";
+    scene.file(".ai/config/agent/hooks.yaml", hook);
     let engine = scene.engine(ANSWER);
     let mut none = order("demo/say");
     none.limits.turns = Some(0);
