@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
+//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
 //! one after the other, also after a failure
 //! ```
 
@@ -16,6 +16,9 @@ type Step = (&'static str, Box<dyn Fn() -> Fallible<bool>>);
 
 /// Histories of each kind.
 const HISTORIES: &str = "10000";
+
+/// Trees of greedy threads.
+const BUDGETS: &str = "10000";
 
 /// Agents, hooks and watchers that are killed.
 const KILLS: &str = "500";
@@ -56,6 +59,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
     vec![
         ("sweep", Box::new(|| crate::sweep::run(&[]))),
         ("faults", Box::new(faults)),
+        ("budgets", Box::new(budgets)),
         ("histories", Box::new(histories)),
         ("kills", Box::new(kills)),
         ("hostile", Box::new(hostile)),
@@ -119,6 +123,17 @@ fn faults() -> Fallible<bool> {
     command
         .args(words.split(' '))
         .env("THREADSEAL_WHOLE_SWEEPS", "1")
+        .current_dir(crate::console::root());
+    Ok(command.status()?.success())
+}
+
+/// Grows ten thousand trees of threads that spend all they may: a test run grows 200.
+fn budgets() -> Fallible<bool> {
+    let words = "test --workspace --all-features --lib -- no_tree_of_greedy_threads --nocapture";
+    let mut command = Command::new("cargo");
+    command
+        .args(words.split(' '))
+        .env("THREADSEAL_BUDGETS", BUDGETS)
         .current_dir(crate::console::root());
     Ok(command.status()?.success())
 }
@@ -286,6 +301,7 @@ mod tests {
         let all = [
             "sweep",
             "faults",
+            "budgets",
             "histories",
             "kills",
             "hostile",

@@ -55,6 +55,8 @@ pub(crate) const MAX_GRAPH_STEPS: u64 = 100_000;
 pub(crate) const MAX_GRAPH_CONCURRENCY: u64 = 256;
 /// Most threads of one chain that are followed.
 pub(crate) const MAX_CHAIN_THREADS: usize = 1 << 16;
+/// Fewest tokens of an answer that are worth a request; a model's own bound may be lower.
+pub(crate) const MIN_USEFUL_OUTPUT_TOKENS: u32 = 256;
 /// Most generations of threads through which spending cascades.
 pub(crate) const MAX_BUDGET_DEPTH: usize = 1024;
 /// Most knowledge entries of one project that are searched.

@@ -3,12 +3,13 @@
 //! ```text
 //! register   a root and its ceiling
 //! reserve    parent → child: set aside in the parent, the child's ceiling
+//! hold       set aside for a request that begins, until its commit
 //! commit     spent: once in the thread, once in each thread above it
 //! release    the thread ended: the unspent rest goes back
 //! transfer   the same, to the successor that continues it
 //!
 //! outstanding  reserved − spent, of a thread; an ended one still owes it to its running children
-//! remaining    ceiling − spent − the outstanding of all children
+//! remaining    ceiling − spent − held − the outstanding of all children
 //! ```
 //! However many reservations compete, their sum never exceeds the remainder: each step is one
 //! transaction that excludes all other writers. Amounts are whole billionths. A thread's spending
@@ -29,7 +30,7 @@ mod schema;
 mod sqlite;
 pub use inspect::{contradiction, inspect};
 pub use late::LateBudgets;
-pub use ledger::{Budget, BudgetLedger};
+pub use ledger::{Budget, BudgetLedger, Hold};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresBudgets;
 pub use sqlite::SqliteBudgets;

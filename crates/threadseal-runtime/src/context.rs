@@ -13,7 +13,9 @@
 //! Seed 001, "Context Limit Detection", "Fill Trailing Messages". Elsewhere: the handoff
 //! (`runner`).
 
+mod bound;
 mod meter;
 mod trim;
+pub(crate) use bound::InputBound;
 pub use meter::{Counter, Fill, Meter};
 pub use trim::{Trimmed, trim};

@@ -117,10 +117,10 @@ impl GraphJournal {
     ///
     /// # Errors
     /// As [`Journal::end`].
-    pub(crate) fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
+    pub(crate) fn end(&mut self, ending: Ending, cost: &Cost, more: &Value) -> Result<Head, Error> {
         let head = self.journal.end(ending, cost, more.clone())?;
         if ending == Ending::Suspended {
-            self.course.apply("thread_suspended", &more)?;
+            self.course.apply("thread_suspended", more)?;
         }
         Ok(head)
     }

@@ -201,6 +201,7 @@ impl Limits {
                 code: "depth_exceeded",
                 current: 1.into(),
                 max: 0.into(),
+                needed: None,
             });
             return spawns.hit(when).or(depth);
         }
@@ -322,22 +323,52 @@ pub struct LimitHit {
     pub current: Value,
     /// The limit, in the same unit.
     pub max: Value,
+    /// What the next request would need, where that did not fit.
+    pub needed: Option<Value>,
 }
 
 impl LimitHit {
-    /// `limit_code`, `current_value`, `current_max`: the values for hooks.
+    /// The limit on tokens at this use.
+    pub fn of_tokens(limits: &Limits, used: &Cost) -> Self {
+        Self {
+            code: "tokens_exceeded",
+            current: used.tokens().into(),
+            max: limits.tokens.into(),
+            needed: None,
+        }
+    }
+
+    /// The limit on money at this use.
+    pub fn of_spend(limits: &Limits, used: &Cost) -> Self {
+        Self {
+            code: "spend_exceeded",
+            current: dollars(used.spend),
+            max: limits.spend.map(dollars).into(),
+            needed: None,
+        }
+    }
+
+    /// `limit_code`, `current_value`, `current_max`, `needed`: the values for hooks.
     pub fn to_json(&self) -> Value {
-        json!({
+        let mut hit = json!({
             "limit_code": self.code,
             "current_value": self.current,
             "current_max": self.max,
-        })
+        });
+        if let Some(needed) = &self.needed {
+            hit["needed"] = needed.clone();
+        }
+        hit
     }
 }
 
 impl fmt::Display for LimitHit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} of {}", self.code, self.current, self.max)
+        write!(f, "{}: {} of {}", self.code, self.current, self.max)?;
+        match &self.needed {
+            Some(needed) => write!(f, "; the next answer needs {needed}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -363,6 +394,7 @@ impl<T: PartialOrd + Copy> Check<T> {
             code: self.code,
             current: shown(self.current),
             max: shown(max),
+            needed: None,
         })
     }
 }

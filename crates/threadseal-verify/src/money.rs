@@ -186,6 +186,43 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A share of an amount, in millionths: above zero, at most all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share(u32);
+
+impl Share {
+    const WHOLE: u32 = 1_000_000;
+
+    /// A fifth.
+    pub const SHIPPED: Self = Self(200_000);
+
+    /// Reads a number above 0 and at most 1.
+    pub fn new(part: f64) -> Option<Self> {
+        let millionths = part * f64::from(Self::WHOLE);
+        (0.5..=f64::from(Self::WHOLE))
+            .contains(&millionths)
+            .then(|| Self(whole(millionths)))
+    }
+
+    /// This share of `amount`, rounded down.
+    pub fn of(self, amount: Nanos) -> Nanos {
+        let part = u128::from(amount.get()) * u128::from(self.0) / u128::from(Self::WHOLE);
+        u64::try_from(part)
+            .ok()
+            .and_then(Nanos::new)
+            .unwrap_or(amount)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the caller checked the range"
+)]
+fn whole(millionths: f64) -> u32 {
+    millionths.round() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -223,6 +223,31 @@ fn a_model_over_http_is_asked_and_paid() {
         .fails_with("ANTHROPIC_API_KEY");
 }
 
+// T-RUN-29
+#[test]
+fn a_provider_is_asked_for_no_more_than_the_money_pays_and_below_that_not_at_all() {
+    let sandbox = project();
+    let (url, served) = provider();
+    let run = |url: &str, limit: &str| {
+        let mut command = sandbox.command();
+        command.env("ANTHROPIC_API_KEY", "not-a-real-key");
+        command.args(words(&format!(
+            "run demo/greet --project p -i name=Ada --json --base-url {url} --limit {limit}"
+        )));
+        Ran::of(command.output().unwrap())
+    };
+    run(&url, "spend=0.03").exits(0);
+    let asked = served.join().unwrap();
+    let longest = asked["max_tokens"].as_u64().unwrap();
+    assert!((256..16_384).contains(&longest), "{asked}");
+    // Nothing listens there: a request would be an error.
+    for limit in ["spend=0.001", "tokens=50"] {
+        let ran = run("http://127.0.0.1:9/", limit).exits(3).json();
+        ran.is(json!({"status": "limit_reached", "cost/spend": 0.0, "cost/turns": 0}));
+        ran["error"].text().has("the next answer needs");
+    }
+}
+
 // T-RUN-13
 #[test]
 fn a_verified_transcript_answers_again_and_no_other_does() {

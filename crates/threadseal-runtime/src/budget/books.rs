@@ -3,9 +3,9 @@
 //! [`Books`] decides within one transaction that excludes all other writers of the same tree; a
 //! [`Shelf`] finds and keeps rows.
 
-use super::Budget;
+use super::{Budget, Hold};
 use crate::bounds::MAX_BUDGET_DEPTH;
-use crate::money::Nanos;
+use crate::money::{Nanos, Share};
 use crate::status::Status;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
@@ -29,6 +29,12 @@ pub(super) trait Shelf {
     fn noted(&self, thread: &str, key: &str) -> Result<Option<Nanos>, Error>;
 
     fn note(&self, thread: &str, key: &str, amount: Nanos) -> Result<(), Error>;
+
+    fn holds(&self, thread: &str) -> Result<Vec<Hold>, Error>;
+
+    fn put_hold(&self, thread: &str, hold: &Hold) -> Result<(), Error>;
+
+    fn drop_hold(&self, thread: &str, key: &str) -> Result<(), Error>;
 }
 
 /// One row, in billionths regardless of its writer.
@@ -41,6 +47,8 @@ pub(super) struct Entry {
     pub(super) actual: Nanos,
     /// The thread's own spending, without its children.
     pub(super) own: Nanos,
+    /// Held for requests that are under way.
+    pub(super) held: Nanos,
     pub(super) status: String,
     /// Does our table have it?
     pub(super) ours: bool,
@@ -92,20 +100,69 @@ impl<S: Shelf> Books<S> {
         amount: Nanos,
         at: Timestamp,
     ) -> Result<(), Error> {
-        let giver = self.known(parent.as_str())?;
-        if !giver.is_active() {
-            return refused(format!(
-                "the budget of {parent} has ended: {}",
-                giver.status
-            ));
-        }
-        let remaining = self.remaining(&giver)?;
+        let remaining = self.left_to_give(parent)?;
         if remaining < amount {
             return refused(format!(
                 "insufficient budget: {amount} dollars asked of {parent}, {remaining} remain"
             ));
         }
         self.open(child.as_str(), Some(parent.as_str()), amount, amount, at)
+    }
+
+    pub(super) fn reserve_share(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        most: Nanos,
+        share: Share,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        let amount = share.of(self.left_to_give(parent)?).min(most);
+        if amount == Nanos::ZERO && most != Nanos::ZERO {
+            return refused("spend_exceeded: the parent has no money left");
+        }
+        self.open(child.as_str(), Some(parent.as_str()), amount, amount, at)?;
+        Ok(amount)
+    }
+
+    pub(super) fn hold(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        least: Nanos,
+        most: Nanos,
+    ) -> Result<Option<Nanos>, Error> {
+        let entry = self.known(thread.as_str())?;
+        if !entry.is_active() {
+            return refused(format!("the budget of {thread} ended as {}", entry.status));
+        }
+        if self.0.noted(thread.as_str(), key)?.is_some() {
+            return refused(format!("{thread} has spent under {key:?} already"));
+        }
+        let holds = self.0.holds(thread.as_str())?;
+        if let Some(known) = holds.into_iter().find(|hold| hold.key == key) {
+            return Ok(Some(known.nanos));
+        }
+        let nanos = self.remaining(&entry)?.min(most);
+        if nanos < least {
+            return Ok(None);
+        }
+        let key = key.to_owned();
+        self.0.put_hold(thread.as_str(), &Hold { key, nanos })?;
+        Ok(Some(nanos))
+    }
+
+    pub(super) fn charge_holds(
+        &self,
+        thread: &ThreadId,
+        at: Timestamp,
+    ) -> Result<Vec<Hold>, Error> {
+        self.known(thread.as_str())?;
+        let holds = self.0.holds(thread.as_str())?;
+        for hold in &holds {
+            self.commit(thread, &hold.key, hold.nanos, at)?;
+        }
+        Ok(holds)
     }
 
     pub(super) fn commit(
@@ -116,6 +173,7 @@ impl<S: Shelf> Books<S> {
         at: Timestamp,
     ) -> Result<Budget, Error> {
         let mut entry = self.known(thread.as_str())?;
+        self.0.drop_hold(thread.as_str(), key)?;
         if self.is_new(thread.as_str(), key, amount)? {
             entry.own = entry.own.saturating_add(amount);
             let mut line = self.ancestors(&entry)?;
@@ -137,16 +195,17 @@ impl<S: Shelf> Books<S> {
         end: Status,
         at: Timestamp,
     ) -> Result<Nanos, Error> {
-        if !end.is_terminal() {
+        if !end.is_terminal() && end != Status::Suspended {
             return Err(Error::invalid(format!(
                 "{end} is not a final status of a thread"
             )));
         }
+        self.charge_holds(thread, at)?;
         let entry = self.known(thread.as_str())?;
         if entry.status == end.as_str() {
             return Ok(Nanos::ZERO);
         }
-        if !entry.is_active() {
+        if !entry.is_active() && entry.status != Status::Suspended.as_str() {
             return refused(format!("the budget of {thread} ended as {}", entry.status));
         }
         self.end(entry, end.as_str(), at)
@@ -162,6 +221,8 @@ impl<S: Shelf> Books<S> {
         if !entry.is_active() {
             return refused(format!("the budget of {old} ended as {}", entry.status));
         }
+        self.charge_holds(old, at)?;
+        let entry = self.known(old.as_str())?;
         let parent = entry.parent.clone();
         let remaining = self.remaining(&entry)?;
         let freed = self.end(entry, Status::Continued.as_str(), at)?;
@@ -189,6 +250,18 @@ impl<S: Shelf> Books<S> {
         }
     }
 
+    /// What remains of an active thread.
+    fn left_to_give(&self, parent: &ThreadId) -> Result<Nanos, Error> {
+        let giver = self.known(parent.as_str())?;
+        if !giver.is_active() {
+            return refused(format!(
+                "the budget of {parent} has ended: {}",
+                giver.status
+            ));
+        }
+        self.remaining(&giver)
+    }
+
     /// The outstanding of all children.
     fn promised(&self, entry: &Entry) -> Result<Nanos, Error> {
         let children = self.0.children(&entry.thread)?;
@@ -198,6 +271,7 @@ impl<S: Shelf> Books<S> {
 
     fn remaining(&self, entry: &Entry) -> Result<Nanos, Error> {
         let spent = entry.actual.saturating_add(self.promised(entry)?);
+        let spent = spent.saturating_add(entry.held);
         Ok(entry.max.unwrap_or_default().saturating_sub(spent))
     }
 
@@ -238,6 +312,7 @@ impl<S: Shelf> Books<S> {
             reserved,
             actual: Nanos::ZERO,
             own: Nanos::ZERO,
+            held: Nanos::ZERO,
             status: ACTIVE.to_owned(),
             ours: true,
         };

@@ -1,6 +1,7 @@
 //! The rules that every ledger of budgets must obey, independent of the store.
 
 use super::*;
+use crate::money::Share;
 use crate::testing::prelude::*;
 use threadseal_core::time::Timestamp;
 
@@ -25,6 +26,9 @@ pub(super) fn all<L: BudgetLedger>(empty: impl Fn() -> L) {
     what_was_not_spent_goes_back(&tree(&empty()));
     an_ended_thread_keeps_what_its_children_may_still_spend(&tree(&empty()));
     a_successor_gets_what_remains(&tree(&empty()));
+    what_is_held_does_not_remain_and_is_never_lost(&tree(&empty()));
+    a_share_of_what_remains_leaves_something_for_the_next_child(&Book(&empty()));
+    a_suspended_thread_gives_back_what_it_does_not_use(&tree(&empty()));
 }
 
 /// A ledger, whose amounts are texts.
@@ -41,6 +45,17 @@ impl Book<'_> {
 
     fn commit(&self, thread: &str, turn: &str, amount: &str) -> Result<Budget, Error> {
         self.0.commit(&id(thread), turn, usd(amount), at(2))
+    }
+
+    fn hold(&self, thread: &str, key: &str, least: &str, most: &str) -> Option<Nanos> {
+        let (least, most) = (usd(least), usd(most));
+        self.0.hold(&id(thread), key, least, most, at(2)).unwrap()
+    }
+
+    fn share(&self, thread: &str, of: &str, most: &str) -> Result<Nanos, Error> {
+        let share = Share::new(0.2).unwrap();
+        self.0
+            .reserve_share(&id(thread), &id(of), usd(most), share, at(1))
     }
 
     fn release(&self, thread: &str, status: Status) -> Result<Nanos, Error> {
@@ -167,4 +182,63 @@ fn a_successor_gets_what_remains(book: &Book<'_>) {
     assert_eq!(book.transfer("root", "root-2").unwrap(), usd("0.4"));
     book.is("root-2", "0.4", "0");
     assert_eq!(book.get("root-2").unwrap().parent, None);
+}
+
+fn what_is_held_does_not_remain_and_is_never_lost(book: &Book<'_>) {
+    assert_eq!(book.hold("leaf", "1", "0.1", "0.2"), Some(usd("0.2")));
+    book.is("leaf", "0.05", "0");
+    // Of the rest as much as there is, unless that is too little.
+    assert_eq!(book.hold("leaf", "2", "0.06", "0.2"), None);
+    assert_eq!(book.hold("leaf", "2", "0.05", "0.2"), Some(usd("0.05")));
+    assert_eq!(book.hold("leaf", "2", "0.05", "0.2"), Some(usd("0.05")));
+    refused(book.reserve("below", "leaf", "0.01"));
+    // A parent's own requests leave what its children may spend.
+    assert_eq!(book.hold("child", "1", "0", "1"), Some(usd("0.35")));
+    book.commit("child", "1", "0").unwrap();
+    book.commit("leaf", "1", "0.01").unwrap();
+    book.is("leaf", "0.19", "0.01");
+    let again = book.0.hold(&id("leaf"), "1", usd("0"), usd("1"), at(3));
+    refused(again);
+    let charged = book.0.charge_holds(&id("leaf"), at(3)).unwrap();
+    let hold = |key: &str, nanos| Hold {
+        key: key.to_owned(),
+        nanos,
+    };
+    assert_eq!(charged, [hold("2", usd("0.05"))]);
+    book.is("leaf", "0.19", "0.06");
+    book.is("root", "0.4", "0.06");
+    // An end charges what is still held.
+    book.hold("leaf", "3", "0", "0.1").unwrap();
+    assert_eq!(book.release("leaf", Status::Error).unwrap(), usd("0.09"));
+    book.is("root", "0.4", "0.16");
+    refused(book.0.hold(&id("leaf"), "4", usd("0"), usd("0"), at(3)));
+    book.hold("child", "2", "0", "0.1").unwrap();
+    assert_eq!(book.transfer("child", "next").unwrap(), usd("0.34"));
+    book.is("root", "0.4", "0.26");
+}
+
+fn a_share_of_what_remains_leaves_something_for_the_next_child(book: &Book<'_>) {
+    book.register("root", "1").unwrap();
+    assert_eq!(book.share("a", "root", "1").unwrap(), usd("0.2"));
+    assert_eq!(book.share("b", "root", "1").unwrap(), usd("0.16"));
+    assert_eq!(book.share("c", "root", "0.1").unwrap(), usd("0.1"));
+    book.is("root", "0.54", "0");
+    refused(book.share("a", "root", "1"));
+    book.commit("root", "1", "0.54").unwrap();
+    refused(book.share("d", "root", "1"));
+    assert_eq!(book.share("free", "root", "0").unwrap(), Nanos::ZERO);
+    for part in [0.0, -0.1, 1.1, f64::NAN, 0.000_000_1] {
+        assert_eq!(Share::new(part), None, "{part}");
+    }
+    assert_eq!(Share::new(1.0).unwrap().of(Nanos::MAX), Nanos::MAX);
+}
+
+fn a_suspended_thread_gives_back_what_it_does_not_use(book: &Book<'_>) {
+    book.commit("leaf", "1", "0.05").unwrap();
+    let freed = book.release("leaf", Status::Suspended).unwrap();
+    assert_eq!(freed, usd("0.2"));
+    book.is("child", "0.55", "0.05");
+    let again = book.release("leaf", Status::Cancelled).unwrap();
+    assert_eq!(again, Nanos::ZERO);
+    refused(book.release("leaf", Status::Error));
 }

@@ -10,7 +10,7 @@
 //! | `negative` | an amount below nothing, which would add to what a parent may spend |
 //! | `ill_typed` | a value that is no amount, or money that differs from our own count of it |
 //! | `overspent` | more was spent than allowed |
-//! | `over_reserved` | more is set aside for children than remains |
+//! | `over_reserved` | more is set aside for children and requests than remains |
 //! | `sum` | spending differs from its total, or is below its notes |
 
 use super::books::{ACTIVE, Entry};
@@ -47,10 +47,7 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
             return Ok(());
         }
         let ours = schema::has_table(connection, "threadseal_budgets")?;
-        let sql = match ours {
-            true => schema::ROW,
-            false => schema::THEIR_ROW,
-        };
+        let sql = schema::row_of(connection)?;
         let mut entries = Vec::new();
         let mut statement = connection.prepare(sql)?;
         let mut rows = statement.query([])?;
@@ -68,6 +65,9 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
         }
         if schema::has_table(connection, "threadseal_commits")? {
             commits(connection, &entries, inspection)?;
+        }
+        if schema::has_table(connection, "threadseal_holds")? {
+            holds(connection, &entries, inspection)?;
         }
         Ok(())
     })
@@ -112,6 +112,26 @@ fn commits(
         if entry.ours && sum > entry.own {
             let message = format!("{} spent by the thread alone, but {sum} noted", entry.own);
             inspection.add("sum", &entry.thread, message);
+        }
+    }
+    Ok(())
+}
+
+/// Amounts held for requests must be valid, and of a thread with a budget.
+fn holds(
+    connection: &Connection,
+    entries: &[Entry],
+    inspection: &mut Inspection,
+) -> rusqlite::Result<()> {
+    let known: HashSet<&str> = entries.iter().map(|entry| entry.thread.as_str()).collect();
+    let mut statement = connection.prepare(schema::HOLDS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = text_of(row.get_ref(0)?).unwrap_or_default();
+        amount(row.get_ref(1)?, "a hold", &id, inspection);
+        if !known.contains(id.as_str()) {
+            let message = "money is held for a thread that has no budget".to_owned();
+            inspection.add("orphan", &id, message);
         }
     }
     Ok(())
@@ -262,11 +282,11 @@ fn judge(entries: &[Entry], inspection: &mut Inspection) {
     }
     for entry in entries {
         let of = |sums: &HashMap<&str, Nanos>| sums.get(entry.thread.as_str()).copied();
-        let spent = entry
-            .actual
-            .saturating_add(of(&promised).unwrap_or_default());
+        let promised = of(&promised).unwrap_or_default();
+        let promised = promised.saturating_add(entry.held);
+        let spent = entry.actual.saturating_add(promised);
         let max = entry.max.unwrap_or_default();
-        if of(&promised).is_some_and(|sum| sum > Nanos::ZERO) && exceeds(spent, max) {
+        if promised > Nanos::ZERO && exceeds(spent, max) {
             let message = format!("{spent} spent or reserved of {max}");
             inspection.add("over_reserved", &entry.thread, message);
         }

@@ -1,7 +1,7 @@
 //! [`LateBudgets`]: a ledger that is read without opening it, and opened only for the first write.
 
-use super::{Budget, BudgetLedger, SqliteBudgets};
-use crate::money::Nanos;
+use super::{Budget, BudgetLedger, Hold, SqliteBudgets};
+use crate::money::{Nanos, Share};
 use crate::registry::{make_folder, once};
 use crate::status::Status;
 use std::path::PathBuf;
@@ -53,6 +53,32 @@ impl BudgetLedger for LateBudgets {
         at: Timestamp,
     ) -> Result<(), Error> {
         self.open()?.reserve(child, parent, amount, at)
+    }
+
+    fn reserve_share(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        most: Nanos,
+        share: Share,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        self.open()?.reserve_share(child, parent, most, share, at)
+    }
+
+    fn hold(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        least: Nanos,
+        most: Nanos,
+        at: Timestamp,
+    ) -> Result<Option<Nanos>, Error> {
+        self.open()?.hold(thread, key, least, most, at)
+    }
+
+    fn charge_holds(&self, thread: &ThreadId, at: Timestamp) -> Result<Vec<Hold>, Error> {
+        self.open()?.charge_holds(thread, at)
     }
 
     fn commit(

@@ -1,6 +1,6 @@
 //! [`BudgetLedger`]: the operations of each store of budgets, and [`Budget`], a row.
 
-use crate::money::Nanos;
+use crate::money::{Nanos, Share};
 use crate::status::Status;
 use std::fmt;
 use threadseal_core::error::Error;
@@ -28,9 +28,47 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<(), Error>;
 
+    /// Sets aside in `parent`, for its new child `child`, a share of what remains, at most `most`;
+    /// returns the amount, the child's ceiling.
+    ///
+    /// # Errors
+    /// As [`BudgetLedger::reserve`]; also kind `Refused` when the share of a positive amount is
+    /// nothing.
+    fn reserve_share(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        most: Nanos,
+        share: Share,
+        at: Timestamp,
+    ) -> Result<Nanos, Error>;
+
+    /// Holds money for a request that is about to be made: of what remains of `thread` at most
+    /// `most`, and at least `least`, else None. What is held does not remain. It ends with a
+    /// [`BudgetLedger::commit`] under the same key. A repeated key gets the same amount.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, or has ended, or the key was committed;
+    /// `External` when the store fails.
+    fn hold(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        least: Nanos,
+        most: Nanos,
+        at: Timestamp,
+    ) -> Result<Option<Nanos>, Error>;
+
+    /// Counts each hold of `thread` as spent, in full, under its key: its process is gone, so the
+    /// cost is unknown. Returns them.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, `External` when the store fails.
+    fn charge_holds(&self, thread: &ThreadId, at: Timestamp) -> Result<Vec<Hold>, Error>;
+
     /// Records that `thread` spent `amount`, in it and in every thread above it, and returns the
-    /// new total. `key` names the spending within its thread: a repeated
-    /// key counts once.
+    /// new total. `key` names the spending within its thread: a repeated key counts once. A hold
+    /// under the key ends.
     ///
     /// # Errors
     /// Kind `Refused` when the thread has no budget, or the key has another amount; `External` when
@@ -43,7 +81,9 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<Budget, Error>;
 
-    /// Ends a thread's budget and returns the freed amount. Repeating the same end changes nothing.
+    /// Ends a thread's budget and returns the freed amount; its holds count as spent before. A
+    /// suspended thread's budget may end again, as that thread does. Repeating the same end changes
+    /// nothing.
     ///
     /// # Errors
     /// Kind `Refused` when the thread has no budget, or ended otherwise; `InvalidInput` when `end`
@@ -63,6 +103,15 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
     /// # Errors
     /// Kind `External` when the store fails, `Refused` when it is damaged.
     fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error>;
+}
+
+/// Money held for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Names the spending within its thread.
+    pub key: String,
+    /// The amount.
+    pub nanos: Nanos,
 }
 
 /// The budget of one thread.

@@ -4,15 +4,16 @@
 //! threadseal_budgets   thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos,
 //!                      own_nanos, status, created_at, updated_at
 //! threadseal_commits   thread_id, key, nanos
+//! threadseal_holds     thread_id, key, nanos
 //! ```
 //! Each step locks the root of its tree first. So no two steps of one tree run at once, and no two
 //! steps deadlock. For a writer under a lease, the same transaction checks the lease.
 
 use super::books::{Books, Entry, Shelf};
 use super::inspect;
-use super::{Budget, BudgetLedger};
+use super::{Budget, BudgetLedger, Hold};
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_INSPECTED_ROWS};
-use crate::money::Nanos;
+use crate::money::{Nanos, Share};
 use crate::registry::Inspection;
 use crate::status::Status;
 use threadseal_core::error::Error;
@@ -21,8 +22,9 @@ use threadseal_core::time::Timestamp;
 use threadseal_store::postgres::leases::Lease;
 use threadseal_store::postgres::{PostgresDatabase, Session, cell};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-const VERSIONS: [&str; 2] = [
+const VERSIONS: [&str; 3] = [
     "
 CREATE TABLE threadseal_budgets (
   thread_id text COLLATE \"C\" PRIMARY KEY,
@@ -44,13 +46,23 @@ CREATE TABLE threadseal_commits (
 );
 ",
     "
+CREATE TABLE threadseal_holds (
+  thread_id text COLLATE \"C\" NOT NULL,
+  key text COLLATE \"C\" NOT NULL,
+  nanos bigint NOT NULL CHECK (nanos >= 0),
+  PRIMARY KEY (thread_id, key)
+);
+",
+    "
 ALTER TABLE threadseal_budgets ADD COLUMN parent_id text COLLATE \"C\"
   GENERATED ALWAYS AS (parent_thread_id) STORED;
 ",
 ];
 
 const ROW: &str = "
-SELECT thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos, own_nanos, status
+SELECT thread_id, parent_thread_id, max_nanos, reserved_nanos, actual_nanos, own_nanos, status,
+  (SELECT coalesce(sum(h.nanos), 0)::bigint FROM threadseal_holds h
+   WHERE h.thread_id = threadseal_budgets.thread_id)
 FROM threadseal_budgets";
 
 /// Locks the uppermost thread above `$1`; `$2` bounds the way.
@@ -127,6 +139,34 @@ impl BudgetLedger for PostgresBudgets {
         at: Timestamp,
     ) -> Result<(), Error> {
         self.write(parent, |books| books.reserve(child, parent, amount, at))
+    }
+
+    fn reserve_share(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        most: Nanos,
+        share: Share,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        self.write(parent, |books| {
+            books.reserve_share(child, parent, most, share, at)
+        })
+    }
+
+    fn hold(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        least: Nanos,
+        most: Nanos,
+        _: Timestamp,
+    ) -> Result<Option<Nanos>, Error> {
+        self.write(thread, |books| books.hold(thread, key, least, most))
+    }
+
+    fn charge_holds(&self, thread: &ThreadId, at: Timestamp) -> Result<Vec<Hold>, Error> {
+        self.write(thread, |books| books.charge_holds(thread, at))
     }
 
     fn commit(
@@ -217,6 +257,29 @@ impl Shelf for Rows<'_> {
             .execute(sql, &[&thread, &key, &amount.to_i64()])
             .map(drop)
     }
+
+    fn holds(&self, thread: &str) -> Result<Vec<Hold>, Error> {
+        let sql = "SELECT key, nanos FROM threadseal_holds WHERE thread_id = $1 ORDER BY key";
+        let rows = self.0.query(sql, &[&thread])?;
+        let hold = |row| {
+            Ok(Hold {
+                key: cell(row, 0)?,
+                nanos: Nanos::from_i64(cell(row, 1)?)?,
+            })
+        };
+        rows.iter().map(hold).collect()
+    }
+
+    fn put_hold(&self, thread: &str, hold: &Hold) -> Result<(), Error> {
+        let sql = "INSERT INTO threadseal_holds VALUES ($1, $2, $3)";
+        let row: [&(dyn ToSql + Sync); 3] = [&thread, &hold.key, &hold.nanos.to_i64()];
+        self.0.execute(sql, &row).map(drop)
+    }
+
+    fn drop_hold(&self, thread: &str, key: &str) -> Result<(), Error> {
+        let sql = "DELETE FROM threadseal_holds WHERE thread_id = $1 AND key = $2";
+        self.0.execute(sql, &[&thread, &key]).map(drop)
+    }
 }
 
 /// Reads a row as stored; a negative amount counts as zero, and its name is returned.
@@ -242,6 +305,7 @@ fn inspected(row: &Row) -> Result<(Entry, Vec<&'static str>), Error> {
         reserved: nanos(3)?,
         actual: nanos(4)?,
         own: nanos(5)?,
+        held: nanos(7)?,
         status: cell(row, 6)?,
         ours: true,
     };
@@ -257,6 +321,7 @@ fn entry(row: &Row) -> Result<Entry, Error> {
         reserved: nanos(3)?,
         actual: nanos(4)?,
         own: nanos(5)?,
+        held: nanos(7)?,
         status: cell(row, 6)?,
         ours: true,
     })

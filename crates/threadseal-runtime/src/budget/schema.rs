@@ -7,6 +7,7 @@
 //! threadseal_schema   version
 //! threadseal_budgets  thread_id max_nanos reserved_nanos actual_nanos own_nanos      the truth
 //! threadseal_commits  thread_id key nanos                                            each once
+//! threadseal_holds    thread_id key nanos                             requests that are under way
 //! ```
 //! Rye's table is created exactly as Rye's code does (`budgets.py:43-62`); its REAL columns get the
 //! doubles nearest to our amounts. A row that only Rye wrote is read from its REAL columns, and
@@ -16,8 +17,8 @@ use rusqlite::Connection;
 use threadseal_core::error::Error;
 use threadseal_store::sqlite::database::Database;
 
-/// Version of our tables; a file of a later one is not touched.
-const VERSION: i64 = 1;
+/// Version of our tables; a file of a later one is not touched. Version 1 had no holds.
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS budget_ledger (
@@ -47,8 +48,14 @@ CREATE TABLE IF NOT EXISTS threadseal_commits (
   nanos INTEGER NOT NULL,
   PRIMARY KEY (thread_id, key)
 ) WITHOUT ROWID;
-INSERT INTO threadseal_schema (version)
-  SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM threadseal_schema);";
+CREATE TABLE IF NOT EXISTS threadseal_holds (
+  thread_id TEXT NOT NULL,
+  key TEXT NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (thread_id, key)
+) WITHOUT ROWID;
+DELETE FROM threadseal_schema;
+INSERT INTO threadseal_schema (version) VALUES (2);";
 
 /// Seed 001's name of `parent_thread_id`, by which readers find it, too.
 const PARENT_COLUMN: &str = "
@@ -57,17 +64,39 @@ ALTER TABLE budget_ledger ADD COLUMN parent_id TEXT GENERATED ALWAYS AS (parent_
 /// The columns that [`super::sqlite`] and [`super::inspect`] read: Rye's, then ours.
 pub(super) const ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
-       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos, s.thread_id
+       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos, s.thread_id,
+       (SELECT SUM(MAX(h.nanos, 0)) FROM threadseal_holds h WHERE h.thread_id = b.thread_id)
+FROM budget_ledger b LEFT JOIN threadseal_budgets s ON s.thread_id = b.thread_id";
+
+/// The same for a file of version 1.
+const ROW_WITHOUT_HOLDS: &str = "
+SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
+       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos, s.thread_id, NULL
 FROM budget_ledger b LEFT JOIN threadseal_budgets s ON s.thread_id = b.thread_id";
 
 /// The same for a file that has only Rye's table.
-pub(super) const THEIR_ROW: &str = "
+const THEIR_ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
-       NULL, NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL, NULL
 FROM budget_ledger b";
+
+/// The query of rows that suits the tables of a file.
+pub(super) fn row_of(connection: &Connection) -> rusqlite::Result<&'static str> {
+    let has = |name| has_table(connection, name);
+    Ok(
+        match (has("threadseal_budgets")?, has("threadseal_holds")?) {
+            (true, true) => ROW,
+            (true, false) => ROW_WITHOUT_HOLDS,
+            (false, _) => THEIR_ROW,
+        },
+    )
+}
 
 /// The spent amounts that [`super::inspect`] reads, each once.
 pub(super) const COMMITS: &str = "SELECT thread_id, nanos FROM threadseal_commits";
+
+/// The amounts held for requests.
+pub(super) const HOLDS: &str = "SELECT thread_id, nanos FROM threadseal_holds";
 
 /// Our own rows of threads that Rye's table lacks.
 pub(super) const STRAYS: &str = "

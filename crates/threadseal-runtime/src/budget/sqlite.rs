@@ -1,8 +1,8 @@
 //! [`SqliteBudgets`]: the budgets of a project, in one SQLite file.
 
 use super::books::{Books, Entry, Shelf};
-use super::{Budget, BudgetLedger, schema};
-use crate::money::Nanos;
+use super::{Budget, BudgetLedger, Hold, schema};
+use crate::money::{Nanos, Share};
 use crate::registry::{count_of, real_of, text_of};
 use crate::status::Status;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -56,6 +56,32 @@ impl BudgetLedger for SqliteBudgets {
         self.write(|books| books.reserve(child, parent, amount, at))
     }
 
+    fn reserve_share(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        most: Nanos,
+        share: Share,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        self.write(|books| books.reserve_share(child, parent, most, share, at))
+    }
+
+    fn hold(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        least: Nanos,
+        most: Nanos,
+        _: Timestamp,
+    ) -> Result<Option<Nanos>, Error> {
+        self.write(|books| books.hold(thread, key, least, most))
+    }
+
+    fn charge_holds(&self, thread: &ThreadId, at: Timestamp) -> Result<Vec<Hold>, Error> {
+        self.write(|books| books.charge_holds(thread, at))
+    }
+
     fn commit(
         &self,
         thread: &ThreadId,
@@ -97,12 +123,9 @@ impl SqliteBudgets {
             if !schema::has_table(connection, "budget_ledger").map_err(fail)? {
                 return Ok(None);
             }
-            let ours = schema::has_table(connection, "threadseal_budgets").map_err(fail)?;
+            let row = schema::row_of(connection).map_err(fail)?;
             let rows = Rows {
-                row: match ours {
-                    true => schema::ROW,
-                    false => schema::THEIR_ROW,
-                },
+                row,
                 ..Rows::of(connection, path)
             };
             Books(rows).get(thread)
@@ -128,6 +151,7 @@ impl Entry {
             reserved: nanos(7)?.or(real(3)?).unwrap_or_default(),
             actual,
             own: nanos(9)?.unwrap_or(actual),
+            held: nanos(11)?.unwrap_or_default(),
             status: text(5)?.unwrap_or_default(),
             ours: ours.is_some(),
         })
@@ -245,6 +269,34 @@ impl Shelf for Rows<'_> {
         self.ask(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
             statement.execute((thread, key, amount.to_i64())).map(drop)
+        })
+    }
+
+    fn holds(&self, thread: &str) -> Result<Vec<Hold>, Error> {
+        let sql = "SELECT key, nanos FROM threadseal_holds WHERE thread_id = ?1 ORDER BY key";
+        let found: Vec<(String, i64)> = self.ask(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([thread], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })?;
+        let hold = |(key, nanos)| Nanos::from_i64(nanos).map(|nanos| Hold { key, nanos });
+        found.into_iter().map(hold).collect()
+    }
+
+    fn put_hold(&self, thread: &str, hold: &Hold) -> Result<(), Error> {
+        let sql = "INSERT INTO threadseal_holds VALUES (?1, ?2, ?3)";
+        self.ask(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let row = (thread, &hold.key, hold.nanos.to_i64());
+            statement.execute(row).map(drop)
+        })
+    }
+
+    fn drop_hold(&self, thread: &str, key: &str) -> Result<(), Error> {
+        let sql = "DELETE FROM threadseal_holds WHERE thread_id = ?1 AND key = ?2";
+        self.ask(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.execute((thread, key)).map(drop)
         })
     }
 }

@@ -39,7 +39,7 @@ fn budgets_in_sqlite_do_what_all_must_do_and_nothing_in_them_is_false() {
     for number in 2..=next.get() {
         assert_eq!(codes(&path(number)), [""; 0], "{number}");
     }
-    assert_eq!(next.get(), 7);
+    assert_eq!(next.get(), 10);
 }
 
 #[test]
@@ -269,4 +269,65 @@ fn a_ceiling_above_the_signed_limit_is_named() {
         let code = contradiction(&root, &budget, usd("1")).map(|fault| fault.code);
         assert_eq!(code, raised.then_some("budget_mismatch"), "{budget:?}");
     }
+}
+
+#[test]
+fn a_file_of_version_1_is_read_as_it_is_and_gets_holds_when_it_is_opened() {
+    let (_folder, path) = place();
+    let root = id("root");
+    let ledger = SqliteBudgets::open(&path).unwrap();
+    ledger.register(&root, usd("1"), at(0)).unwrap();
+    ledger.commit(&root, "1", usd("0.1"), at(1)).unwrap();
+    drop(ledger);
+    sql(
+        &path,
+        "DROP TABLE threadseal_holds; UPDATE threadseal_schema SET version = 1",
+    );
+    let viewed = SqliteBudgets::view(&path, &root).unwrap().unwrap();
+    assert_eq!(viewed.remaining, usd("0.9"));
+    assert_eq!(codes(&path), [""; 0]);
+    let ledger = SqliteBudgets::open(&path).unwrap();
+    let held = ledger.hold(&root, "2", usd("0.1"), usd("0.3"), at(2));
+    assert_eq!(held.unwrap(), Some(usd("0.3")));
+    let viewed = SqliteBudgets::view(&path, &root).unwrap().unwrap();
+    assert_eq!((viewed.remaining, viewed.actual), (usd("0.6"), usd("0.1")));
+    assert_eq!(codes(&path), [""; 0]);
+    for [change, code] in rows(
+        "nanos = 950000000 => over_reserved
+         nanos = -1 => negative
+         nanos = 'x' => ill_typed
+         thread_id = 'gone' => orphan",
+    ) {
+        sql(&path, &format!("UPDATE threadseal_holds SET {change}"));
+        let found = codes(&path);
+        assert!(found.contains(&&*code), "{change}: {found:?}");
+    }
+}
+
+// T-RUN-29
+#[test]
+fn many_requests_at_once_never_hold_more_than_there_is() {
+    let (_folder, path) = place();
+    let root = id("root");
+    let ledger = SqliteBudgets::open(&path).unwrap();
+    ledger.register(&root, usd("1"), at(0)).unwrap();
+    std::thread::scope(|scope| {
+        for racer in 0..4 {
+            let (ledger, root) = (&ledger, &root);
+            scope.spawn(move || {
+                for turn in 0..20 {
+                    let key = format!("{racer}/{turn}");
+                    let held = ledger.hold(root, &key, usd("0.01"), usd("0.07"), at(1));
+                    if let Some(held) = held.unwrap() {
+                        let spent = Nanos::new(held.get() / (1 + turn % 3)).unwrap();
+                        ledger.commit(root, &key, spent, at(2)).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let budget = ledger.get(&root).unwrap().unwrap();
+    assert!(budget.actual <= usd("1"), "{budget:?}");
+    assert!(budget.remaining < usd("0.01"), "{budget:?}");
+    assert_eq!(codes(&path), [""; 0]);
 }

@@ -209,9 +209,38 @@ impl Models {
 }
 
 impl Prices {
+    const MILLION: u128 = 1_000_000;
+
+    /// The highest price of an input's token.
+    fn dearest_input(&self) -> Nanos {
+        self.input.max(self.cache_read).max(self.cache_write)
+    }
+
+    /// The most that a request costs whose input and output have at most so many tokens.
+    pub(crate) fn at_most(&self, input: u64, output: u64) -> Nanos {
+        let dearest = Self {
+            input: self.dearest_input(),
+            ..*self
+        };
+        dearest.cost(&Tokens {
+            input,
+            output,
+            ..Tokens::default()
+        })
+    }
+
+    /// The most tokens of output that `money` pays beside such an input, whatever of it is cached.
+    pub(crate) fn output_within(&self, input: u64, money: Nanos) -> u64 {
+        if self.output == Nanos::ZERO {
+            return u64::MAX;
+        }
+        let input = u128::from(self.dearest_input().get()) * u128::from(input);
+        let left = (u128::from(money.get()) * Self::MILLION).saturating_sub(input);
+        u64::try_from(left / u128::from(self.output.get())).unwrap_or(u64::MAX)
+    }
+
     /// The cost of these tokens, rounded up to a billionth; at most [`Nanos::MAX`].
     pub fn cost(&self, tokens: &Tokens) -> Nanos {
-        const MILLION: u128 = 1_000_000;
         let parts = [
             (self.input, tokens.input),
             (self.output, tokens.output),
@@ -222,7 +251,7 @@ impl Prices {
             .iter()
             .map(|(price, count)| u128::from(price.get()) * u128::from(*count))
             .sum();
-        u64::try_from(millionths.div_ceil(MILLION))
+        u64::try_from(millionths.div_ceil(Self::MILLION))
             .ok()
             .and_then(Nanos::new)
             .unwrap_or(Nanos::MAX)

@@ -3,6 +3,7 @@
 use super::errors::RetryPolicy;
 use super::fields::{file_fields, set};
 use crate::limit::Limits;
+use crate::money::Share;
 use crate::yaml::{Fields, Node};
 use threadseal_core::error::Error;
 
@@ -11,6 +12,8 @@ use threadseal_core::error::Error;
 pub struct Resilience {
     /// The limits of a thread whose directive names none.
     pub limits: Limits,
+    /// What a child gets of the money that its parent has left, where it declares none itself.
+    pub child_share: Share,
     /// How often a call of a model is tried again.
     pub max_retries: u64,
     /// The wait before a retry where an error's own policy gives none.
@@ -43,6 +46,7 @@ impl Default for Resilience {
     fn default() -> Self {
         Self {
             limits: Limits::shipped(),
+            child_share: Share::SHIPPED,
             max_retries: 3,
             retry_default: RetryPolicy::Exponential {
                 base: 2.0,
@@ -141,6 +145,10 @@ impl Resilience {
                 set.map_err(|error| entry.place.error(error))?;
             }
         }
+        set(&mut limits, "child_share", &mut self.child_share, |node| {
+            Share::new(node.number()?)
+                .ok_or_else(|| node.error("a share must be above 0 and at most 1"))
+        })?;
         limits.finish("`limits`")
     }
 }

@@ -20,10 +20,10 @@ mod request;
 use super::{Answer, Model, ModelError, Request};
 use crate::bounds::{MODEL_CONNECT_TIMEOUT, MODEL_IDLE_TIMEOUT, MODEL_TIMEOUT, POLL_INTERVAL};
 use answer::{Growing, Seen};
-use failure::{cut_off, failed, ours};
+use failure::{cut_off, failed, is_ours, ours};
 use futures_util::StreamExt as _;
 use genai::adapter::AdapterKind;
-use genai::chat::ChatOptions;
+use genai::chat::{ChatOptions, ChatStreamEvent};
 use genai::resolver::AuthData;
 use genai::{Client, ModelIden, ServiceTarget};
 use refusal::Refusal;
@@ -176,11 +176,35 @@ impl Model for HttpModel {
     }
 }
 
+/// How far an answer has come.
+#[derive(Default)]
+struct Begun {
+    /// The provider accepted the request.
+    accepted: bool,
+    /// A part of the answer came.
+    spoke: bool,
+}
+
 impl HttpModel {
     async fn streamed(
         &self,
         request: &Request<'_>,
         on_text: &mut dyn FnMut(&str),
+    ) -> Result<Answer, ModelError> {
+        let mut begun = Begun::default();
+        let answer = self.read(request, on_text, &mut begun).await;
+        answer.map_err(|error| ModelError {
+            // An error that the provider states instead of an answer is not paid for.
+            began: begun.spoke || (begun.accepted && is_ours(&error)),
+            ..error
+        })
+    }
+
+    async fn read(
+        &self,
+        request: &Request<'_>,
+        on_text: &mut dyn FnMut(&str),
+        begun: &mut Begun,
     ) -> Result<Answer, ModelError> {
         let seen = Seen::default();
         let options = ChatOptions::default()
@@ -211,6 +235,8 @@ impl HttpModel {
                 return Err(cut_off("an event of it is torn"));
             }
             let event = event.map_err(failed)?;
+            begun.accepted = true;
+            begun.spoke |= !matches!(event, ChatStreamEvent::Start);
             if let Some(mut answer) = growing.push(event, &seen, request, on_text)? {
                 if answer.model.is_empty() {
                     answer.model.clone_from(&self.name);

@@ -204,6 +204,8 @@ pub struct ModelError {
     /// Is it certain that no other attempt will be answered? A script or a transcript that has no
     /// further answer.
     pub is_final: bool,
+    /// Had an answer begun? The provider is paid for it, although it did not come whole.
+    pub began: bool,
 }
 
 impl ModelError {

@@ -135,6 +135,7 @@ mod tests {
             message: "too many requests".to_owned(),
             retry_after: Some(Duration::from_millis(1500)),
             is_final: false,
+            began: false,
         };
         let expected = json!({
             "status_code": 429,

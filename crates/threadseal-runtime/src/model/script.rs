@@ -18,6 +18,8 @@
 //!   - when: "Count the words"  # a part of the first message
 //!     answers: […]             # the n-th of them follows n-1 answers of any source
 //! ```
+//! An answer is cut off at the longest that the request permits, unless it has `obeys: false`. An
+//! `error` with `began: true` comes in the middle of an answer.
 //! An answer without `usage` counts a token for each four characters. A request after the last
 //! answer is an error that gives the number of answers.
 
@@ -64,6 +66,8 @@ struct Line {
     usage: Option<Tokens>,
     #[serde(default)]
     truncated: bool,
+    #[serde(default = "obeys")]
+    obeys: bool,
     when: Option<String>,
     #[serde(default)]
     delay_ms: u64,
@@ -98,6 +102,12 @@ struct Failure {
     code: Option<String>,
     message: String,
     retry_after: Option<f64>,
+    #[serde(default)]
+    began: bool,
+}
+
+fn obeys() -> bool {
+    true
 }
 
 impl ScriptModel {
@@ -189,18 +199,34 @@ impl Model for ScriptModel {
                     .retry_after
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 is_final: false,
+                began: error.began,
             });
         }
-        if !line.text.is_empty() {
-            on_text(&line.text);
+        let mut answer = self.answer(&line, number, request);
+        if line.obeys {
+            cut(&mut answer, request.max_output_tokens);
         }
-        Ok(self.answer(line, number, request))
+        if !answer.text.is_empty() {
+            on_text(&answer.text);
+        }
+        Ok(answer)
     }
 }
 
+/// Cuts an answer off at its longest, as providers do.
+fn cut(answer: &mut Answer, most: u32) {
+    if answer.usage.output_tokens <= u64::from(most) {
+        return;
+    }
+    answer.usage.output_tokens = most.into();
+    answer.text = answer.text.chars().take(most as usize * 4).collect();
+    answer.calls.clear();
+    answer.stop = Stop::Truncated;
+}
+
 impl ScriptModel {
-    fn answer(&self, line: Line, number: usize, request: &Request<'_>) -> Answer {
-        let usage = match line.usage {
+    fn answer(&self, line: &Line, number: usize, request: &Request<'_>) -> Answer {
+        let usage = match &line.usage {
             Some(tokens) => Usage {
                 input_tokens: tokens.input_tokens,
                 cached_tokens: 0,
@@ -215,7 +241,7 @@ impl ScriptModel {
             },
         };
         let calls: Vec<ToolCall> = (1..)
-            .zip(line.calls)
+            .zip(line.calls.clone())
             .map(|(place, call)| ToolCall {
                 id: call.id.unwrap_or_else(|| format!("call_{number}_{place}")),
                 name: call.tool,
@@ -233,8 +259,8 @@ impl ScriptModel {
             (false, false) => Stop::ToolCalls,
         };
         Answer {
-            text: line.text,
-            reasoning: line.reasoning,
+            text: line.text.clone(),
+            reasoning: line.reasoning.clone(),
             calls,
             usage,
             model: self.name.clone(),

@@ -1,14 +1,15 @@
 //! The surroundings of a thread's loop: its money, the files derived from its record, observers.
 
+use super::allowance::{Allowed, Attempt, Bill, Short, Sized};
 use super::children::Children;
 use super::cycle::Surroundings;
 use super::derived_files::DerivedFiles;
 use super::services::{Progress, Services};
 use crate::config::models::Prices;
-use crate::context::{Fill, Meter};
+use crate::context::{Fill, InputBound, Meter};
 use crate::journal::Journal;
 use crate::limit::Cost;
-use crate::model::{ChatMessage, Usage};
+use crate::model::{ChatMessage, Request, Usage};
 use crate::money::Nanos;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
@@ -20,19 +21,65 @@ pub(super) struct Account<'a> {
     pub(super) children: &'a Children,
     pub(super) files: &'a mut DerivedFiles,
     pub(super) meter: Meter,
+    pub(super) bound: InputBound,
+}
+
+impl Account<'_> {
+    /// Names the spending of an attempt. A worker that takes a thread over repeats its turn, which
+    /// is paid again.
+    fn key(&self, attempt: Attempt) -> String {
+        let turn = match attempt.number {
+            1 => format!("turn {}", attempt.turn),
+            number => format!("turn {}.{number}", attempt.turn),
+        };
+        match self.services.host.heads.fence() {
+            Some(token) => format!("{turn} under {token}"),
+            None => turn,
+        }
+    }
 }
 
 impl Surroundings for Account<'_> {
-    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error> {
-        let amount = self.prices.cost(&usage.tokens());
-        let now = self.services.host.clock.now()?;
-        let budgets = &self.services.budgets;
-        // A worker that takes a thread over repeats its turn, which is paid again.
-        let key = match self.services.host.heads.fence() {
-            Some(token) => format!("turn {turn} under {token}"),
-            None => format!("turn {turn}"),
+    fn allow(
+        &mut self,
+        attempt: Attempt,
+        request: &Request<'_>,
+        tokens_left: Option<u64>,
+    ) -> Result<Result<Allowed, Short>, Error> {
+        let input = self.bound.of(request);
+        let sized = match Sized::within(input, request.max_output_tokens, tokens_left) {
+            Ok(sized) => sized,
+            Err(short) => return Ok(Err(short)),
         };
-        budgets.commit(self.id, &key, amount, now)?;
+        let (least, most) = sized.costs(&self.prices);
+        if most == Nanos::ZERO {
+            return Ok(Ok(sized.paid_by(&self.prices, most)));
+        }
+        let (key, now) = (self.key(attempt), self.services.host.clock.now()?);
+        let budgets = &self.services.budgets;
+        let held = budgets.hold(self.id, &key, least, most, now)?;
+        Ok(match held {
+            Some(held) => Ok(sized.paid_by(&self.prices, held)),
+            None => Err(Short::Spend(least)),
+        })
+    }
+
+    fn settle(
+        &mut self,
+        attempt: Attempt,
+        messages: usize,
+        allowed: &Allowed,
+        bill: Bill,
+    ) -> Result<Nanos, Error> {
+        if let Bill::Used(usage) = &bill {
+            self.bound.learn(messages, usage);
+        }
+        let amount = bill.amount(&self.prices, allowed.held);
+        if amount > Nanos::ZERO || allowed.held > Nanos::ZERO {
+            let now = self.services.host.clock.now()?;
+            let key = self.key(attempt);
+            self.services.budgets.commit(self.id, &key, amount, now)?;
+        }
         Ok(amount)
     }
 

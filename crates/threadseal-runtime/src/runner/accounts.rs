@@ -4,33 +4,62 @@ use super::order::Ran;
 use super::services::Services;
 use crate::money::Nanos;
 use crate::status::Status;
+use serde_json::json;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_store::recorder::Recorder;
 
-/// Gives a thread its budget: its own limit, for a child at most the rest of its parent's.
+/// Gives a thread its budget: its own limit; a child that declares none gets a share of what
+/// remains of its parent's.
 pub(super) fn set_aside(
     services: &Services,
     id: &ThreadId,
     parent: Option<&ThreadId>,
-    limit: Option<Nanos>,
+    (limit, declared): (Option<Nanos>, bool),
     now: Timestamp,
 ) -> Result<Nanos, Error> {
     let budgets = &services.budgets;
     let limit = limit.unwrap_or(Nanos::MAX);
-    let Some(parent) = parent else {
-        budgets.register(id, limit, now)?;
-        return Ok(limit);
-    };
-    let left = budgets.get(parent)?.map(|budget| budget.remaining);
-    let amount = limit.min(left.unwrap_or_default());
-    if amount == Nanos::ZERO && limit != Nanos::ZERO {
-        return Err(Error::refused(
-            "spend_exceeded: the parent has no money left",
-        ));
+    match (parent, declared) {
+        (None, _) => budgets.register(id, limit, now)?,
+        (Some(parent), true) => budgets.reserve(id, parent, limit, now)?,
+        (Some(parent), false) => {
+            let share = services.config.resilience.child_share;
+            return budgets.reserve_share(id, parent, limit, share, now);
+        }
     }
-    budgets.reserve(id, parent, amount, now)?;
-    Ok(amount)
+    Ok(limit)
+}
+
+/// Counts the requests of a dead process as paid in full, and names them in its record.
+pub(super) fn charge_unknown(
+    services: &Services,
+    id: &ThreadId,
+    recorder: &mut Recorder,
+) -> Result<(), Error> {
+    if services.budgets.get(id)?.is_none() {
+        return Ok(());
+    }
+    let now = services.host.clock.now()?;
+    for hold in services.budgets.charge_holds(id, now)? {
+        let event = json!({"key": hold.key, "spend": hold.nanos.to_real()});
+        recorder.append_buffered(
+            &EventType::parse("charged_unknown")?,
+            &Payload::parse(event.to_string().as_bytes())?,
+        )?;
+    }
+    Ok(())
+}
+
+/// What a thread and its children spent, also where no record shows its end.
+pub(super) fn spent(services: &Services, id: &ThreadId, ran: &Result<Ran, Error>) -> Nanos {
+    let noted = || services.budgets.get(id).ok().flatten();
+    match ran {
+        Ok(ran) => ran.total().spend,
+        Err(_) => noted().map(|budget| budget.actual).unwrap_or_default(),
+    }
 }
 
 /// Notes the end of a thread in budgets and registry.
@@ -38,7 +67,8 @@ pub(super) fn note_end(services: &Services, ran: &Ran) -> Result<(), Error> {
     let (id, now) = (&ran.thread, services.host.clock.now()?);
     services.registry.set_cost(id, &ran.cost, now)?;
     services.registry.set_result(id, &ran.to_json(), now)?;
-    if ran.status.is_terminal() && services.budgets.get(id)?.is_some() {
+    let is_over = ran.status.is_terminal() || ran.status == Status::Suspended;
+    if is_over && services.budgets.get(id)?.is_some() {
         services.budgets.release(id, ran.status, now)?;
     }
     services

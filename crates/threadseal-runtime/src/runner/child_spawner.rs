@@ -12,6 +12,7 @@
 //! parent's next seal names the child's end. An asynchronous child runs on an OS thread of this
 //! process; [`super::children`] describes the effect of the parent's end.
 
+use super::accounts::spent;
 use super::children::Children;
 use super::order::{Order, Ran, ResumeMode, Resumption};
 use super::parent::{Inherited, ParentThread};
@@ -128,8 +129,7 @@ impl ChildSpawner {
         let child = self.begin(input, cancel)?;
         let id = child.id().clone();
         let ran = child.run();
-        self.children
-            .ended(ran.as_ref().map(spent).unwrap_or_default());
+        self.children.ended(spent(&self.services, &id, &ran));
         let told = ran.and_then(|ran| {
             let mut writer = self.writer.clone();
             writer.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
@@ -154,16 +154,20 @@ impl ChildSpawner {
         // Taken out again where no thread can be had: a child that has begun must end.
         let child = Arc::new(Mutex::new(Some(child)));
         let taken = Arc::clone(&child);
+        let (services, began) = (self.services.clone(), id.clone());
         let work = move || {
             if let Some(child) = take(&taken) {
-                settle(child.run(), &children, &writer);
+                let ran = child.run();
+                settle(spent(&services, &began, &ran), ran, &children, &writer);
             }
             drop(beside);
         };
         if let Err(error) = thread::Builder::new().spawn(work) {
             let why = format!("it cannot run beside its parent: {error}");
             if let Some(child) = take(&child) {
-                settle(child.fail(&why), &self.children, &self.writer);
+                let ran = child.fail(&why);
+                let cost = spent(&self.services, &id, &ran);
+                settle(cost, ran, &self.children, &self.writer);
             }
             return Err(Error::new(ErrorKind::External, why));
         }
@@ -209,8 +213,8 @@ impl ChildSpawner {
         wanted.limits.spend = Some(wanted.limits.spend.map_or(left, |own| own.min(left)));
         self.children.begun();
         let ran = self.starter.resume(&self.services, &wanted, way);
-        self.children
-            .ended(ran.as_ref().map(spent).unwrap_or_default());
+        let total = ran.as_ref().map(|ran| ran.total().spend);
+        self.children.ended(total.unwrap_or_default());
         ran
     }
 
@@ -256,14 +260,10 @@ fn take(child: &Mutex<Option<Box<dyn BegunThread>>>) -> Option<Box<dyn BegunThre
     child.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn spent(ran: &Ran) -> Nanos {
-    ran.total().spend
-}
-
 /// Counts and records the end of a child that ran in parallel with its parent. A child whose record
 /// broke has no end to record: it is to be recovered.
-fn settle(ran: Result<Ran, Error>, children: &Children, writer: &WriteHandle) {
-    children.ended(ran.as_ref().map(spent).unwrap_or_default());
+fn settle(cost: Nanos, ran: Result<Ran, Error>, children: &Children, writer: &WriteHandle) {
+    children.ended(cost);
     let Ok(ran) = ran else { return };
     writer.leave(move |journal| {
         // A record that cannot be written fails its thread at the next line.

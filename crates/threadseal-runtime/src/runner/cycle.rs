@@ -1,7 +1,7 @@
 //! The loop of one thread: ask, run the model's calls, seal, repeat.
 //!
 //! ```text
-//! limits before ─► seal of the turn before ─► ask (again, if the error may pass) ─► charge
+//! limits before ─► money held ─► seal of the turn before ─► ask (again, if it may pass) ─► pay
 //!      ▲                                                                             │
 //!      │                               no calls ─► completed                         │ calls
 //!      └── limits after ◄── intents durable ─► run, some at once ─► results ◄────────┘
@@ -16,6 +16,7 @@
 
 mod calls;
 
+use super::allowance::{Allowed, Attempt, Bill, Short};
 use super::hooks::{Decision, HookRunner, ThreadHookRecord};
 use super::record_writer::RecordWriter;
 use super::returning::Returning;
@@ -61,11 +62,28 @@ pub(crate) struct Cycle<'a> {
 
 /// The surroundings of the loop: money, derived files and observers.
 pub(crate) trait Surroundings {
-    /// Pays for the answer of a turn.
+    /// Permits a request, and sets money aside for it; else the limit that it would exceed.
+    ///
+    /// # Errors
+    /// When the money was not set aside: the request must not be made.
+    fn allow(
+        &mut self,
+        attempt: Attempt,
+        request: &Request<'_>,
+        tokens_left: Option<u64>,
+    ) -> Result<Result<Allowed, Short>, Error>;
+
+    /// Pays for an attempt, whose request had so many messages; returns the amount.
     ///
     /// # Errors
     /// When it was not recorded: the thread must not continue.
-    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error>;
+    fn settle(
+        &mut self,
+        attempt: Attempt,
+        messages: usize,
+        allowed: &Allowed,
+        bill: Bill,
+    ) -> Result<Nanos, Error>;
 
     /// The cost of children so far, and their number.
     fn children(&self) -> (Nanos, u64);
@@ -181,8 +199,8 @@ impl Cycle<'_> {
             // Children that ended meanwhile.
             self.writer.serve(journal);
             around.progress(Progress::Asking(&course.cost));
-            let answer = match self.asked(course, journal, around)? {
-                Ok(answer) => answer,
+            let (answer, allowed) = match self.asked(course, journal, around)? {
+                Ok(answered) => answered,
                 Err(end) => {
                     self.count(course, around);
                     return Ok(end);
@@ -192,9 +210,6 @@ impl Cycle<'_> {
             course
                 .cost
                 .add_turn(usage.input_tokens, usage.output_tokens);
-            course.own = course
-                .own
-                .saturating_add(around.charge(course.cost.turns, &answer.usage)?);
             self.count(course, around);
             let said = ChatMessage::Assistant {
                 text: answer.text.clone(),
@@ -203,6 +218,10 @@ impl Cycle<'_> {
             course.messages.push(said);
             if let Some(hit) = self.exceeded(&course.carried, &course.cost) {
                 self.run_none(&answer.calls, course, journal)?;
+                return self.limited(hit, Given::of(answer.text), &course.cost, journal);
+            }
+            if let (Stop::Truncated, Some(limiting)) = (answer.stop, allowed.clamped) {
+                let hit = limiting.hit(&self.limits, &course.carried.and(&course.cost));
                 return self.limited(hit, Given::of(answer.text), &course.cost, journal);
             }
             let end = match said_all(&answer) {
@@ -360,13 +379,13 @@ impl Cycle<'_> {
         }
     }
 
-    /// Asks until there is an answer, or an error that does not pass.
+    /// Asks until there is an answer, or an error that does not pass. Each attempt is paid for.
     fn asked(
         &self,
-        course: &Course,
+        course: &mut Course,
         journal: &mut Journal,
         around: &mut dyn Surroundings,
-    ) -> Result<Result<Answer, End>, Error> {
+    ) -> Result<Result<(Answer, Allowed), End>, Error> {
         let mut schemas = self.tools.schemas();
         schemas.extend(self.returning.schema());
         let request = Request {
@@ -376,9 +395,30 @@ impl Cycle<'_> {
             max_output_tokens: self.max_output_tokens,
             cancel: self.cancel,
         };
-        let (text, role) = last_said(&course.messages);
-        let mut step = journal.ask(text, role, self.model.name())?;
+        let messages = course.messages.len();
         for attempts in 1.. {
+            let attempt = Attempt {
+                turn: course.cost.turns + 1,
+                number: attempts,
+            };
+            let used = course.carried.and(&course.cost);
+            let left = self.limits.tokens;
+            let left = left.map(|most| most.saturating_sub(used.tokens()));
+            let allowed = match around.allow(attempt, &request, left)? {
+                Ok(allowed) => allowed,
+                Err(short) => {
+                    let hit = short.hit(&self.limits, &used);
+                    let end = self.limited(hit, Given::default(), &course.cost, journal);
+                    return end.map(Err);
+                }
+            };
+            let step = match attempts {
+                1 => {
+                    let (text, role) = last_said(&course.messages);
+                    journal.ask(text, role, self.model.name())?
+                }
+                _ => journal.ask_again(self.model.name(), attempts.into())?,
+            };
             let mut shown = self.secrets.streaming();
             let mut show = |text: &str| {
                 if !text.is_empty() {
@@ -386,20 +426,44 @@ impl Cycle<'_> {
                 }
             };
             let (answer, was_stopped) = self.in_time(course, |cancel| {
-                let request = Request { cancel, ..request };
+                let request = Request {
+                    cancel,
+                    max_output_tokens: allowed.max_output_tokens,
+                    ..request
+                };
                 self.model
                     .ask(&request, &mut |text| show(&shown.push(text)))
             });
             show(&shown.finish());
-            let error = match self.masked(answer, journal)?.and_then(recordable) {
+            let answer = self.masked(answer, journal)?;
+            let bill = bill_of(&answer);
+            let recorded = match answer.and_then(recordable) {
                 Ok(mut answer) => {
                     tell_apart(&mut answer.calls, journal.turn());
-                    journal.answered(step, &answer)?;
-                    return Ok(Ok(answer));
+                    journal.answered(step, &answer).map(|()| Ok(answer))
                 }
+                Err(error) => journal
+                    .unanswered(step, &error.message)
+                    .map(|()| Err(error)),
+            };
+            // It is paid for in any case.
+            let spent = around.settle(attempt, messages, &allowed, bill)?;
+            course.own = course.own.saturating_add(spent);
+            if spent > allowed.held {
+                let beyond = json!({"turn": attempt.turn, "attempt": attempts,
+                                    "held": allowed.held.to_real(), "charged": spent.to_real()});
+                journal.event("charged_beyond", &beyond)?;
+            }
+            let error = match recorded? {
+                Ok(answer) => return Ok(Ok((answer, allowed))),
                 Err(error) => error,
             };
-            journal.unanswered(step, &error.message)?;
+            if let Bill::Used(usage) = bill {
+                let cost = &mut course.cost;
+                cost.input_tokens = cost.input_tokens.saturating_add(usage.input_tokens);
+                cost.output_tokens = cost.output_tokens.saturating_add(usage.output_tokens);
+            }
+            course.cost.spend = course.cost.spend.saturating_add(spent);
             if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
                 return Ok(Err(end));
             }
@@ -426,7 +490,6 @@ impl Cycle<'_> {
             if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
                 return Ok(Err(end));
             }
-            step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))
     }
@@ -568,6 +631,15 @@ fn recordable(answer: Answer) -> Result<Answer, ModelError> {
         message: format!("a part of the answer has more than {MAX_RECORDED_TEXT_BYTES} bytes"),
         ..ModelError::default()
     })
+}
+
+/// What is paid for an attempt, also for an answer that is too long to be recorded.
+fn bill_of(answer: &Result<Answer, ModelError>) -> Bill {
+    match answer {
+        Ok(answer) => Bill::Used(answer.usage),
+        Err(error) if error.began => Bill::Held,
+        Err(_) => Bill::Nothing,
+    }
 }
 
 /// Gives each call an id of its own: some providers give none, and results are found by it.

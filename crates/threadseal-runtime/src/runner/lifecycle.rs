@@ -264,7 +264,7 @@ impl<R: Runnable> Prepared<R> {
         let parent = origin.parent.as_ref().map(|parent| parent.id);
         let predecessor = origin.predecessor.as_deref();
         if !predecessor.is_some_and(Predecessor::funds) {
-            let limit = self.plan.limits.spend;
+            let limit = (self.plan.limits.spend, self.plan.declares_spend);
             self.plan.limits.spend = Some(set_aside(services, &id, parent, limit, created_at)?);
         }
         let plan = &self.plan;

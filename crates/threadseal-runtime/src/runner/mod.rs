@@ -34,6 +34,7 @@
 
 mod account;
 mod accounts;
+mod allowance;
 mod block;
 mod child_spawner;
 mod children;

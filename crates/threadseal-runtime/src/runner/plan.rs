@@ -28,6 +28,8 @@ pub(super) struct Plan<S> {
     pub(super) sha256: Digest,
     pub(super) inputs: Map<String, Value>,
     pub(super) limits: Limits,
+    /// Does the item or its order name the money that it may spend?
+    pub(super) declares_spend: bool,
     pub(super) tools: Toolbox,
     pub(super) hooks: Hooks,
     /// The items that it uses, for the record.
@@ -119,6 +121,7 @@ impl<S> Declared<'_, S> {
             sha256: self.item.sha256(),
             inputs: self.inputs,
             limits,
+            declares_spend: ordered.spend.or(own.spend).is_some(),
             hooks: self.hooks,
             used,
             risks,

@@ -25,6 +25,7 @@ mod row;
 pub(super) use follow::close;
 pub(super) use open::steps_of;
 
+use super::accounts::charge_unknown;
 use super::held_record;
 use super::orchestrator::Records;
 use super::order::Ran;
@@ -111,6 +112,7 @@ pub(in crate::runner) fn recover(
             Status::Continued
         }
         (false, None) => {
+            charge_unknown(services, id, &mut recorder)?;
             end(&mut recorder, &left.unresolved, cause)?;
             failed
         }

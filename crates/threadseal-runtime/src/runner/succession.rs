@@ -79,7 +79,7 @@ pub(super) struct Ended {
     pub(super) link: Link,
     /// The further members of the link beside the successor's id.
     pub(super) members: Value,
-    /// Is its budget given back? A suspended run of a graph keeps what was set aside for it.
+    /// Is its budget given back, where it did not end yet?
     pub(super) releases_budget: bool,
 }
 

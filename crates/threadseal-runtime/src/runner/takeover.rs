@@ -14,7 +14,7 @@
 
 mod spent;
 
-use super::accounts::note_end;
+use super::accounts::{charge_unknown, note_end};
 use super::cycle::{End, Given, at_limit};
 use super::derived_files::{DerivedFiles, new_entry};
 use super::handoff;
@@ -97,6 +97,7 @@ pub(in crate::runner) fn take_over(
     let manifest = recorder.state().manifest().clone();
     if !recorder.state().is_ended() {
         let (unresolved, by_hooks) = list_unresolved(services, id, &folder, &mut recorder)?;
+        charge_unknown(services, id, &mut recorder)?;
         let turn = recorder.state().turn();
         // The caller of a child, or of a successor, is gone with the worker; a hook would be
         // asked again.

@@ -14,7 +14,7 @@ use super::returning::Returning;
 use super::services::Services;
 use super::thread_plan::{self, Prompted, ThreadPlan};
 use crate::bounds::POLL_INTERVAL;
-use crate::context::{Counter, Fill, Meter};
+use crate::context::{Counter, Fill, InputBound, Meter};
 use crate::hook_control::Scope;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits};
@@ -325,6 +325,7 @@ impl ThreadRun {
                 system.as_deref(),
                 &plan.tools.schemas(),
             ),
+            bound: InputBound::new(Counter::of_model(plan.subject.chosen.model.name())),
         };
         // A resumed thread may begin with more than fits; one that was handed over takes a turn
         // first.
@@ -390,6 +391,7 @@ pub(super) fn no_room(fill: Fill) -> End {
         code: "context_limit_reached",
         current: fill.used.into(),
         max: fill.window.into(),
+        needed: None,
     };
     End::Suspended(Box::new(Pause {
         reason: "limit",

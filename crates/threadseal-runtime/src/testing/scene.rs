@@ -73,6 +73,8 @@ pub(crate) struct Scene {
     pub(crate) asked: Asked,
     /// The window of the models.
     pub(crate) window: u64,
+    /// The prices of the models.
+    pub(crate) prices: Prices,
     /// Settings of the coordination.
     pub(crate) coordination: String,
     policy: ItemPolicy,
@@ -113,6 +115,7 @@ impl Scene {
             project,
             asked: Asked::default(),
             window: 200_000,
+            prices: Prices::default(),
             coordination: String::new(),
             policy: ItemPolicy::AllowUnsigned,
             databases: None,
@@ -406,7 +409,7 @@ impl Scene {
         };
         let chosen = Chosen {
             model: Arc::new(model),
-            prices: Prices::default(),
+            prices: self.prices,
             context_window: self.window,
             max_output_tokens: 1000,
             system_prompt: None,

@@ -32,6 +32,18 @@ pub(super) fn cut_off(why: &str) -> ModelError {
     ours(CUT_OFF, format!("the answer was cut off: {why}"))
 }
 
+/// Is it a failure of the connection or of the protocol, not one that the provider states?
+pub(super) fn is_ours(error: &ModelError) -> bool {
+    let ours = [
+        CUT_OFF,
+        "TimeoutError",
+        "ConnectionError",
+        "ProtocolError",
+        "CancelledError",
+    ];
+    ours.contains(&error.kind.as_str())
+}
+
 /// The facts of an error that this crate reports.
 pub(super) fn ours(kind: &str, message: String) -> ModelError {
     ModelError {
@@ -103,6 +115,7 @@ fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError 
         message: bounded(word("message").unwrap_or_else(text)),
         retry_after,
         is_final: false,
+        began: false,
     }
 }
 

@@ -147,8 +147,26 @@ impl Recovery for Twice {
 struct Penny;
 
 impl Surroundings for Penny {
-    fn charge(&mut self, _: u64, usage: &Usage) -> Result<Nanos, Error> {
-        Ok(Nanos::new((usage.input_tokens + usage.output_tokens) * 1_000_000).unwrap())
+    fn allow(
+        &mut self,
+        _: Attempt,
+        request: &Request<'_>,
+        _: Option<u64>,
+    ) -> Result<Result<Allowed, Short>, Error> {
+        Ok(Ok(Allowed {
+            max_output_tokens: request.max_output_tokens,
+            held: Nanos::MAX,
+            clamped: None,
+        }))
+    }
+
+    fn settle(&mut self, _: Attempt, _: usize, _: &Allowed, bill: Bill) -> Result<Nanos, Error> {
+        Ok(match bill {
+            Bill::Used(usage) => {
+                Nanos::new((usage.input_tokens + usage.output_tokens) * 1_000_000).unwrap()
+            }
+            Bill::Held | Bill::Nothing => Nanos::ZERO,
+        })
     }
 
     fn children(&self) -> (Nanos, u64) {
@@ -280,7 +298,11 @@ fn a_limit_is_seen_before_a_turn_and_after_it() {
 #[test]
 fn an_answer_over_a_limit_neither_completes_the_thread_nor_has_its_calls_run() {
     for (script, text, calls) in [
-        ("{text: Done., usage: {output_tokens: 54000}}", "Done.", 0),
+        (
+            "{text: Done., obeys: false, usage: {output_tokens: 54000}}",
+            "Done.",
+            0,
+        ),
         (
             "{text: Now., calls: [{tool: test_echo}, {tool: directive_return, input: {answer: a}}], \
              usage: {output_tokens: 51}}",
@@ -377,7 +399,8 @@ fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
 #[test]
 fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed() {
     let long = "x".repeat(MAX_RECORDED_TEXT_BYTES + 1);
-    let script = format!("answers: [{{text: {long}}}, {{text: {long}}}]");
+    let script =
+        format!("answers: [{{text: {long}, obeys: false}}, {{text: {long}, obeys: false}}]");
     let end = looped(&script, Vec::new()).end;
     assert!(matches!(end, End::Failed(why) if why.contains("more than")));
     let cut = Outcome::ok(format!("{long}{long}"))

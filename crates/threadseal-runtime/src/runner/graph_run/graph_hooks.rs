@@ -120,9 +120,12 @@ pub(super) fn at_limit(
         Some(decision) if decision.control == Control::Suspend => End::Suspended {
             reason: "limit",
             why: hit.to_string(),
-            hit: Some(hit),
+            hit: Some(Box::new(hit)),
         },
-        _ => End::LimitReached { hit, output },
+        _ => End::LimitReached {
+            hit: Box::new(hit),
+            output,
+        },
     })
 }
 

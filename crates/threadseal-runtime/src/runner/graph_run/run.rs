@@ -46,10 +46,10 @@ pub(in crate::runner) enum End {
     Suspended {
         reason: &'static str,
         why: String,
-        hit: Option<LimitHit>,
+        hit: Option<Box<LimitHit>>,
     },
     /// It is at a limit, or over it; with its output where it came to its end.
-    LimitReached { hit: LimitHit, output: Value },
+    LimitReached { hit: Box<LimitHit>, output: Value },
 }
 
 impl GraphRun {

@@ -149,7 +149,10 @@ impl Runnable for GraphRun {
             children_end(self, matches!(walked, Ok(End::Completed(_))));
             // Children that ran beside it were waited for, and count.
             Ok(match (walked?, exceeded(self, When::AfterTurn)) {
-                (End::Completed(output), Some(hit)) => End::LimitReached { hit, output },
+                (End::Completed(output), Some(hit)) => End::LimitReached {
+                    hit: Box::new(hit),
+                    output,
+                },
                 (end, _) => end,
             })
         })
@@ -214,7 +217,7 @@ impl Runnable for GraphRun {
         };
         let mut record = self.record();
         record.tell(kind, &event)?;
-        let head = record.end(ending, &cost, terminal_members(&end, status))?;
+        let head = record.end(ending, &cost, &terminal_members(&end, status))?;
         drop(record);
         Ok(Ran {
             thread: self.id.clone(),

@@ -79,7 +79,8 @@ pub(in crate::runner) fn close(
 ) -> Result<(), Error> {
     let now = services.host.clock.now()?;
     rewrite(services, id, path, status)?;
-    if status.is_terminal() && services.budgets.get(id)?.is_some() {
+    let is_over = status.is_terminal() || status == Status::Suspended;
+    if is_over && services.budgets.get(id)?.is_some() {
         services.budgets.release(id, status, now)?;
     }
     // The row may be gone, or may have been edited.

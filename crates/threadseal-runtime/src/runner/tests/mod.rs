@@ -3,6 +3,7 @@
 mod copied_items;
 mod disk_faults;
 mod handoffs;
+mod hard_limits;
 mod hostile_outputs;
 mod lenient_tails;
 mod one_verdict;

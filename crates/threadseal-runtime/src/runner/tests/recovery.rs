@@ -58,6 +58,26 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     assert!(engine.recover(&thread).is_err());
 }
 
+// T-RUN-33
+#[test]
+fn what_a_dead_process_held_counts_as_spent_and_its_record_names_it() {
+    let scene = Scene::new().signed();
+    let thread = died(&scene, "tool_call_start", &[]);
+    let budgets = rusqlite::Connection::open(scene.budgets()).unwrap();
+    let held = "UPDATE budget_ledger SET status = 'active';
+                INSERT INTO threadseal_holds SELECT thread_id, 'turn 9', 250000000 FROM budget_ledger";
+    budgets.execute_batch(held).unwrap();
+    let engine = scene.elsewhere(GLADLY);
+    engine.recover(&thread).unwrap();
+    let budget = engine.services.budgets.get(&thread).unwrap().unwrap();
+    let quarter = Nanos::parse("0.25").unwrap();
+    assert_eq!((budget.actual, &*budget.status), (quarter, "error"));
+    let events = scene.events(&thread);
+    let charged = events.one("charged_unknown");
+    assert_eq!(charged["key"], "turn 9");
+    assert_eq!(charged["spend"], 0.25);
+}
+
 // T-RUN-17
 #[test]
 fn a_recovery_that_dies_behind_the_tail_loses_no_call() {
