@@ -193,6 +193,8 @@ pub struct Share(u32);
 impl Share {
     const WHOLE: u32 = 1_000_000;
 
+    /// All of it.
+    pub const ALL: Self = Self(Self::WHOLE);
     /// A fifth.
     pub const SHIPPED: Self = Self(200_000);
 

@@ -2,7 +2,7 @@
 
 use super::order::Ran;
 use super::services::Services;
-use crate::money::Nanos;
+use crate::money::{Nanos, Share};
 use crate::status::Status;
 use serde_json::json;
 use threadseal_core::error::Error;
@@ -11,8 +11,8 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_store::recorder::Recorder;
 
-/// Gives a thread its budget: its own limit; a child that declares none gets a share of what
-/// remains of its parent's.
+/// Gives a thread its budget: its own limit, at most what remains of its parent's; a child that
+/// declares none gets a share of that.
 pub(super) fn set_aside(
     services: &Services,
     id: &ThreadId,
@@ -22,15 +22,15 @@ pub(super) fn set_aside(
 ) -> Result<Nanos, Error> {
     let budgets = &services.budgets;
     let limit = limit.unwrap_or(Nanos::MAX);
-    match (parent, declared) {
-        (None, _) => budgets.register(id, limit, now)?,
-        (Some(parent), true) => budgets.reserve(id, parent, limit, now)?,
-        (Some(parent), false) => {
-            let share = services.config.resilience.child_share;
-            return budgets.reserve_share(id, parent, limit, share, now);
-        }
-    }
-    Ok(limit)
+    let Some(parent) = parent else {
+        budgets.register(id, limit, now)?;
+        return Ok(limit);
+    };
+    let share = match declared {
+        true => Share::ALL,
+        false => services.config.resilience.child_share,
+    };
+    budgets.reserve_share(id, parent, limit, share, now)
 }
 
 /// Counts the requests of a dead process as paid in full, and names them in its record.

@@ -156,7 +156,7 @@ fn children_with_default_limits_get_shares_and_none_starves_the_next() {
 
 // T-RUN-32
 #[test]
-fn a_child_that_declares_more_than_its_parent_has_left_is_refused() {
+fn a_child_that_declares_more_than_its_parent_has_left_gets_the_rest() {
     let scene = priced();
     parent(&scene);
     let call = format!("{{{SPAWN}, limit_overrides: {{spend: 0.7}}}}}}");
@@ -166,15 +166,13 @@ fn a_child_that_declares_more_than_its_parent_has_left_is_refused() {
     );
     let ran = scene.engine(&script).run(&order("demo/say")).unwrap();
     let ran = ran.completed();
-    assert_eq!(ran.cost.spawns, 1);
+    assert_eq!(ran.cost.spawns, 2);
     let events = scene.events(&ran.thread);
-    // They begin at once: either may be the first.
-    let results = events.of("tool_call_result").into_iter();
-    let refused: Vec<&str> = results
-        .filter_map(|result| result["error"].as_str())
-        .collect();
-    assert_eq!(refused.len(), 1, "{refused:?}");
-    refused[0].has("insufficient budget");
+    let errors = events.of("tool_call_result").into_iter();
+    assert_eq!(
+        errors.filter(|result| result["error"].is_string()).count(),
+        0
+    );
 }
 
 /// A source of numbers, the same for the same seed.
