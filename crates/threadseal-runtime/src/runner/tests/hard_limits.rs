@@ -162,11 +162,11 @@ fn a_child_that_declares_more_than_its_parent_has_left_gets_the_rest() {
     let call = format!("{{{SPAWN}, limit_overrides: {{spend: 0.7}}}}}}");
     let script = format!(
         "conversations:\n- when: Begin\n  answers: [{{calls: [{call}, {call}]}}, {{text: Done.}}]\n\
-         - when: I am a child\n  answers: [{{delay_ms: 500, text: Here.}}]\n"
+         - when: I am a child\n  answers: [{{delay_ms: 5000, text: Here.}}]\n"
     );
     let ran = scene.engine(&script).run(&order("demo/say")).unwrap();
-    let ran = ran.completed();
-    assert_eq!(ran.cost.spawns, 2);
+    // Both have begun; while they hold all the money, their parent asks for nothing.
+    assert_eq!((ran.status, ran.cost.spawns), (Status::LimitReached, 2));
     let events = scene.events(&ran.thread);
     let errors = events.of("tool_call_result").into_iter();
     assert_eq!(
