@@ -1,7 +1,7 @@
 //! [`plain_text`]: a log as plain text, which an exported page shows without scripts (`spec/page.md` §4).
 //!
 //! ```text
-//! [3] assistant  2026-11-21T20:41:22Z
+//! [turn 3] assistant  2026-11-21T20:41:22Z
 //!   | I will list the files.
 //!   > Bash
 //!   | {"command":"ls"}
@@ -83,7 +83,7 @@ impl Text {
             if line.is_empty() || event.is_seal() {
                 continue;
             }
-            self.head(number, &event.event_type, None);
+            self.head("line", number, &event.event_type, None);
             self.quote(&event.readable());
             if !self.end() {
                 return;
@@ -93,7 +93,7 @@ impl Text {
 
     /// Adds a turn; `false` when there is no room for more.
     fn turn(&mut self, turn: &Turn) -> bool {
-        self.head(turn.turn, &turn.role, turn.time.as_deref());
+        self.head("turn", turn.turn, &turn.role, turn.time.as_deref());
         for item in &turn.texts {
             if item.kind != "text" {
                 self.mark(' ', &item.kind);
@@ -116,10 +116,10 @@ impl Text {
         self.end()
     }
 
-    fn head(&mut self, number: u64, name: &str, time: Option<&str>) {
+    fn head(&mut self, place: &str, number: u64, name: &str, time: Option<&str>) {
         let time = time.map_or_else(String::new, |time| format!("  {time}"));
         // A text takes everything.
-        let _ = writeln!(self.0, "[{number}] {}{time}", one_line(name));
+        let _ = writeln!(self.0, "[{place} {number}] {}{time}", one_line(name));
     }
 
     fn mark(&mut self, sign: char, name: &str) {
@@ -171,7 +171,7 @@ mod tests {
         let text = plain_text(LOG.as_bytes());
         assert_eq!(
             text,
-            "[0] user  2026-01-01T00:00:00Z\n  | List\n  | [9] forged\n\n"
+            "[turn 0] user  2026-01-01T00:00:00Z\n  | List\n  | [9] forged\n\n"
         );
         assert_eq!(
             plain_texts([("a\nb", LOG.as_bytes())]),
@@ -183,7 +183,7 @@ mod tests {
     fn what_no_mapping_reads_is_shown_by_lines() {
         assert_eq!(
             plain_text("{\"type\":\"x\u{202e}\",\"text\":1}\nplain\n".as_bytes()),
-            "[1] x\u{fffd}\n  | 1\n\n[2] \n  | plain\n\n"
+            "[line 1] x\u{fffd}\n  | 1\n\n[line 2] \n  | plain\n\n"
         );
         assert_eq!(plain_text(b""), "");
     }
@@ -193,7 +193,7 @@ mod tests {
         let proof = "threadseal/1 proof of turn\nmanifest {\"event_type\":\"x\",\"payload\":{\"a\":1}}\nline eyJ0eXBlIjoieSJ9\nhash abc\n";
         assert_eq!(
             plain_text(proof.as_bytes()),
-            "[1] x\n  | {\"a\":1}\n\n[2] y\n  | {\"type\":\"y\"}\n\n"
+            "[line 1] x\n  | {\"a\":1}\n\n[line 2] y\n  | {\"type\":\"y\"}\n\n"
         );
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use threadseal_convert::Draft;
+use threadseal_convert::{self as convert, Draft};
 use threadseal_core::canon::json::Value;
 use threadseal_core::canon::python::rye_line;
 use threadseal_core::time::Timestamp;
@@ -153,4 +153,67 @@ pub fn lines_of(draft: &Draft) -> BTreeSet<u64> {
     }
     numbers.remove(&0);
     numbers
+}
+
+/// In [`turns_of_lines`]: a line that is in no turn.
+pub const NO_TURN: u32 = u32::MAX;
+
+/// The turn of each line, from line 1: one numbering for `show`, proofs, plain text and pages. Empty where no mapping
+/// reads the log; then a line is the place.
+pub fn turns_of_lines(bytes: &[u8]) -> Vec<u32> {
+    let mapped = convert::detect(bytes).and_then(|format| format.map(bytes).ok());
+    let mut turns = Vec::new();
+    let Some(mapped) = mapped else {
+        return turns;
+    };
+    // A line has one byte at least: a number beyond that names no line.
+    let most = bytes.len() as u64;
+    for (turn, draft) in (0..NO_TURN).zip(mapped.drafts.iter()) {
+        for line in lines_of(&draft) {
+            let index = usize::try_from(line - 1).unwrap_or(usize::MAX);
+            if line > most {
+                continue;
+            }
+            if turns.len() <= index {
+                turns.resize(index + 1, NO_TURN);
+            }
+            // A line that began a turn keeps it.
+            if let Some(place) = turns.get_mut(index).filter(|place| **place == NO_TURN) {
+                *place = turn;
+            }
+        }
+    }
+    turns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_message_are_one_turn_and_a_result_is_the_next() {
+        let line = |kind: &str, role: &str, content: &str| {
+            format!(
+                r#"{{"type":"{kind}","uuid":"{role}","sessionId":"s","version":"2.0.0","message":{{"role":"{kind}","id":"m","content":{content}}}}}"#
+            )
+        };
+        let log = [
+            r#"{"type":"queue-operation","operation":"enqueue","sessionId":"s"}"#.to_owned(),
+            line("user", "a", r#""List the files""#),
+            line("assistant", "b", r#"[{"type":"text","text":"I list"}]"#),
+            line(
+                "assistant",
+                "c",
+                r#"[{"type":"tool_use","id":"t","name":"Bash","input":{}}]"#,
+            ),
+            line(
+                "user",
+                "d",
+                r#"[{"type":"tool_result","tool_use_id":"t","content":"a"}]"#,
+            ),
+        ]
+        .join("\n");
+        assert_eq!(turns_of_lines(log.as_bytes()), [NO_TURN, 0, 1, 1, 2]);
+        assert!(turns_of_lines(b"plain\n").is_empty());
+    }
 }

@@ -66,6 +66,12 @@ pub fn plain_text(name: &str, bytes: &[u8]) -> String {
     threadseal_reader::plain::plain_texts([(name, bytes)])
 }
 
+/// The turn of each line, from line 1; 4294967295 for a line that is in none. Empty where no mapping reads the log.
+#[wasm_bindgen(js_name = turnsOfLines)]
+pub fn turns_of_lines(bytes: &[u8]) -> Vec<u32> {
+    threadseal_reader::turns::turns_of_lines(bytes)
+}
+
 #[derive(Serialize)]
 struct IdentityOutput {
     id: String,
