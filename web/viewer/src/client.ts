@@ -74,6 +74,10 @@ export class Client {
     return this.ask({ op: "plain", logs });
   }
 
+  turns(bytes: Uint8Array): Promise<Uint32Array | null> {
+    return this.ask({ op: "turns", bytes }, {}, [bytes.buffer as ArrayBuffer]);
+  }
+
   feed(port: MessagePort): Promise<void> {
     return this.ask({ op: "feed", port }, {}, [port]);
   }

@@ -12,6 +12,7 @@ export interface Glue {
   readonly Session: new (question: Question) => Session;
   readonly checkProof: (question: Question, bytes: Uint8Array) => string;
   readonly plainText: (name: string, bytes: Uint8Array) => string;
+  readonly turnsOfLines: (bytes: Uint8Array) => Uint32Array;
 }
 
 interface Question {
@@ -129,6 +130,12 @@ function storeOf(key: Asked["trust"]["keys"][number]): string {
 export async function plainTexts(logs: readonly { readonly log: string; readonly bytes: Uint8Array }[]): Promise<string | null> {
   const built = await loaded();
   return built === null ? null : logs.map((one) => built.plainText(one.log, one.bytes)).join("\n");
+}
+
+/** The turn of each line, from line 1, as the command counts them; null where the core is not built in. */
+export async function turnsOfLines(bytes: Uint8Array): Promise<Uint32Array | null> {
+  const built = await loaded();
+  return built === null ? null : built.turnsOfLines(bytes);
 }
 
 export const WASM_PROVER: Prover = {

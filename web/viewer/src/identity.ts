@@ -2,12 +2,21 @@
 
 import WORDS from "../../../crates/threadseal-core/src/identity/words.txt";
 import { parseBase64, parseHex, utf8 } from "../../verifier/src/bytes.js";
-import { isPublicKey, verify } from "../../verifier/src/ed25519.js";
+import { isPublicKey, keyId, verify } from "../../verifier/src/ed25519.js";
 import { taggedMessage } from "../../verifier/src/native-lines.js";
 import { tagged } from "../../verifier/src/sha256.js";
 import type { TrustedKey } from "./core.js";
 
 const MAX_IDENTITY_BYTES = 64 * 1024;
+
+/** A key as the file has it, under both of its names. */
+export interface Entry {
+  readonly usage: string;
+  readonly public: string;
+  /** The digest of the key, which reports name. */
+  readonly keyId: string;
+  readonly isEnded: boolean;
+}
 
 /** The proofs of Rye's keys are not checked here, so that these keys are left out. */
 export interface Identity {
@@ -16,6 +25,7 @@ export interface Identity {
   /** Twelve words, which people compare over another channel. */
   readonly words: readonly string[];
   readonly keys: readonly TrustedKey[];
+  readonly entries: readonly Entry[];
 }
 
 /** What was given: an identity, or keys alone. Throws an error with the cause. */
@@ -26,13 +36,14 @@ export interface Given {
   readonly text: string;
 }
 
-/** Reads an identity file, a public key in PEM or as hex digits. */
-export async function readGiven(words: string, name: string): Promise<Given> {
+/** Reads an identity file, a public key in PEM or as hex digits. `signers`: key ids that are no key, though they look alike. */
+export async function readGiven(words: string, name: string, signers: readonly string[] = []): Promise<Given> {
   const given = words.trim();
   if (given.startsWith("{")) {
     const identity = await readIdentity(words);
     return { identity, keys: identity.keys, text: words };
   }
+  if (signers.includes(given.toLowerCase())) throw new Error("this is the key id from this page, no key; ask the signer for the identity file");
   const key = keyOf(given);
   if (key === null) throw new Error("this is no identity file and no public key; hint: threadseal id export -o NAME.id");
   const usages = ["native", "observed", "rye", "scroll"];
@@ -64,7 +75,7 @@ async function readIdentity(words: string): Promise<Identity> {
   const id = tagged("threadseal/1 identity id", [parseHex(first, 32)!, value.recovery === null ? new Uint8Array() : parseHex(value.recovery, 32)!]);
   if (hexOf(id) !== value.id) throw new Error("the identity's id is not that of its keys");
   for (const one of value.keys) await checkKey(one, value.id);
-  return { name: String(value.name), id: value.id, words: wordsOf(parseHex(value.id, 32)!), keys: value.keys.filter((one: any) => one.usage !== "rye").map((one: any) => keyFrom(one, value.name)) };
+  return { name: String(value.name), id: value.id, words: wordsOf(parseHex(value.id, 32)!), keys: value.keys.filter((one: any) => one.usage !== "rye").map((one: any) => keyFrom(one, value.name)), entries: value.keys.map(entryFrom) };
 }
 
 async function checkLinks(value: any): Promise<void> {
@@ -87,6 +98,15 @@ async function checkKey(one: any, id: string): Promise<void> {
   if (tag === null) return;
   const message = taggedMessage(tag, [parseHex(id, 32)!, parseHex(one.key, 32)!]);
   if (!(await holds(one.key, message, one.proof))) throw new Error("a key in the identity is not proved to be its own");
+}
+
+function entryFrom(one: any): Entry {
+  return { usage: String(one.usage), public: String(one.key), keyId: keyIdOf(String(one.key)), isEnded: one.ended !== null };
+}
+
+/** The key id of a public key, both as hex digits. */
+export function keyIdOf(key: string): string {
+  return hexOf(keyId(parseHex(key, 32)!));
 }
 
 function keyFrom(one: any, name: string): TrustedKey {

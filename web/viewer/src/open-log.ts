@@ -6,10 +6,15 @@ import type { Change, LogFiles } from "./home.js";
 import type { Facts } from "./read/part.js";
 import { type SealFile, type SealMark, readSealFile } from "./read/seals.js";
 import type { Batch, Exchange, Full, Item } from "./read/session.js";
+import { NO_TURNS, Turns } from "./turns.js";
 import { isEvidence } from "./ui/verdict.js";
 
+/** Milliseconds by which a line may be older than the one before it, unmentioned. */
+const MAX_SKEW = 2000;
 /** Milliseconds that are left to the first turns. */
 const FIRST_TURNS = 150;
+/** Turns of a larger log are numbered by the page alone: the core holds all of it for that. */
+const MAX_NUMBERED_BYTES = 256 * 2 ** 20;
 /** Between two verifications of a log that grows: at least so long, and so many times as long as the last one took. */
 const MIN_PAUSE = 100;
 const PAUSES = 3;
@@ -32,6 +37,9 @@ export class OpenLog {
   isRead = false;
   answers: readonly Answer[] = [];
   isVerifying = false;
+  /** Numbers of turns; `isNumbered`: the core gave them, or cannot. */
+  turns = NO_TURNS;
+  isNumbered = false;
   sealFile: SealFile | null = null;
   /** Seals in the order of their lines. */
   seals: readonly SealMark[] = [];
@@ -52,6 +60,9 @@ export class OpenLog {
   /** What the answers say of lines: changed ones, and up to where all is good. */
   private changedLines = new Set<number>();
   private until: number | null = null;
+  /** Items out of the order of their times, and the newest time before. */
+  private readonly late = new Set<number>();
+  private newest = 0;
 
   constructor(readonly name: string, private files: LogFiles, private trusted: Trusted, private readonly assets: Assets) {}
 
@@ -67,6 +78,7 @@ export class OpenLog {
       this.etag = etag;
       this.isRead = true;
       this.listener?.items();
+      await this.number();
     } catch (error) {
       this.error = error instanceof Error ? error.message : String(error);
       this.listener?.items();
@@ -125,11 +137,32 @@ export class OpenLog {
       this.etag = read.etag ?? this.etag;
     }
     this.beside = change.beside;
+    await this.number();
     await this.readBeside();
     this.listener?.items();
     // A last line that was read in part, results and seals change rows that are there.
     this.listener?.verdict();
     this.verifySoon();
+  }
+
+  /** The numbers of turns, by the core, in a worker of their own: the reader goes on answering. */
+  private async number(): Promise<void> {
+    const numbers = await this.coreNumbers().catch(() => null);
+    this.turns = new Turns(numbers ?? new Uint32Array(), this.format);
+    this.isNumbered = true;
+    this.listener?.items();
+    this.listener?.verdict();
+  }
+
+  private async coreNumbers(): Promise<Uint32Array | null> {
+    if (this.size > MAX_NUMBERED_BYTES) return null;
+    const [bytes, client] = await Promise.all([this.reader!.slice(0, this.size), Client.begin(this.assets)]);
+    try {
+      await client.module(await this.assets.module());
+      return await client.turns(bytes);
+    } finally {
+      client.end();
+    }
   }
 
   /** A long log that grows all the time must not keep the machine busy. */
@@ -171,13 +204,13 @@ export class OpenLog {
     return this.reader!.slice(at, end);
   }
 
-  /** A proof of the turn of an item, checked here before it is given out. */
+  /** A proof of the turn of an item, and of its result; checked here before it is given out. */
   async prove(item: Item): Promise<{ bytes: Uint8Array; answers: Answer[] }> {
-    const same = this.items.filter((one) => one.turn === item.turn && !one.replaced);
-    const numbers = same.flatMap((one) => [one.line, ...(one.resultLine > 0 && one.i === item.i ? [one.resultLine] : [])]);
-    const isNative = this.format === "native";
-    const lines = isNative ? [item.line, item.line] as const : [Math.min(...numbers), Math.max(...same.map((one) => one.line))] as const;
-    const place: ProofPlace = { turn: item.turn, lines };
+    const turn = this.turns.linked(item);
+    const own = this.turns.lines(turn) ?? [item.line, item.line];
+    const lines = this.format === "native" ? [item.line, item.line] as const : [Math.min(own[0], item.line), Math.max(own[1], item.line, item.resultLine)] as const;
+    const place: ProofPlace = { turn, lines };
+    await this.reader!.module(await this.assets.module());
     const bytes = await this.reader!.prove(this.asked(), place);
     const answers = await verifyBytes(this.assets, { ...this.asked(), name: "proof.turn-proof", seals: null, bodies: null }, bytes);
     return { bytes, answers };
@@ -236,8 +269,17 @@ export class OpenLog {
   }
 
   private take(batch: Batch): void {
+    if (batch.from === 0) {
+      this.late.clear();
+      this.newest = 0;
+    }
     this.items.length = Math.min(this.items.length, batch.from);
-    for (const item of batch.items) this.items.push(item);
+    for (const item of batch.items) {
+      this.items.push(item);
+      if (item.time === null) continue;
+      if (item.time + MAX_SKEW < this.newest) this.late.add(item.i);
+      else this.newest = Math.max(this.newest, item.time);
+    }
     for (const change of batch.changed) this.items[change.i] = { ...this.items[change.i]!, ...change };
     this.exchanges = batch.exchanges;
     this.facts = batch.facts;
@@ -258,8 +300,8 @@ export class OpenLog {
     const report = this.report;
     if (report === null || !isEvidence(report)) return;
     for (const one of report.findings) if (one.severity === "error" && one.line !== null) this.changedLines.add(one.line);
-    const first = Math.min(...this.changedLines, Infinity);
-    this.until = report.trusted_until?.line ?? (first === Infinity ? 0 : first - 1);
+    // What is relied on is what the report vouches for, here as in the words of the verdict.
+    this.until = report.trusted_until?.line ?? 0;
   }
 
   /** What the seals are worth at this item, by the page's own verifiers. */
@@ -286,6 +328,11 @@ export class OpenLog {
       else high = middle;
     }
     return this.seals[low] ?? null;
+  }
+
+  /** Was an item written after others that are later by their own clock? */
+  isLate(item: Item): boolean {
+    return this.late.has(item.i);
   }
 
   /** Why a line is marked as changed. */

@@ -2,7 +2,7 @@
 
 import { type Answer, type Asked, type Engine, type ProofPlace, type Report, withHead } from "./core.js";
 import { TYPESCRIPT } from "./engine-ts.js";
-import { WASM_PROVER, WEBASSEMBLY, plainTexts, useModule } from "./engine-wasm.js";
+import { WASM_PROVER, WEBASSEMBLY, plainTexts, turnsOfLines, useModule } from "./engine-wasm.js";
 import { OBSERVED_PROVER } from "./prove.js";
 import { recognise } from "./recognise.js";
 import { readBodies } from "./read/bodies.js";
@@ -21,6 +21,7 @@ export type Request =
   | { readonly op: "slice"; readonly at: number; readonly end: number }
   | { readonly op: "text" }
   | { readonly op: "plain"; readonly logs: readonly { readonly log: string; readonly bytes: Uint8Array }[] }
+  | { readonly op: "turns"; readonly bytes: Uint8Array }
   | { readonly op: "feed"; readonly port: MessagePort }
   | { readonly op: "prove"; readonly asked: Asked; readonly place: ProofPlace }
   | { readonly op: "verify"; readonly asked: Asked; readonly port: MessagePort; readonly size: number };
@@ -74,6 +75,9 @@ async function answer(id: number, request: Request): Promise<unknown> {
     case "plain":
       await moduleReady;
       return plainTexts(request.logs);
+    case "turns":
+      await moduleReady;
+      return turnsOfLines(request.bytes);
     case "feed":
       return feed(request.port);
     case "prove":

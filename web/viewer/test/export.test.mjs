@@ -58,6 +58,8 @@ for (const name of ["chrome", "firefox"]) {
       await page.waitForSelector("#identity");
       await page.$eval("#identity", (area, words) => { area.value = words; }, readFileSync(scene.identity, "utf8"));
       await page.evaluate(() => document.querySelector(".key-panel .primary").click());
+      await page.waitForSelector("[data-trust]");
+      await page.evaluate(() => document.querySelector("[data-trust]").click());
       await page.waitForFunction(() => /^Unchanged since/.test(document.querySelector(".verdict-sentence").textContent));
       await page.evaluate(() => document.querySelector("[data-checked]").click());
       assert.match(await page.$eval(".received", (one) => one.textContent), /own word is no proof/);

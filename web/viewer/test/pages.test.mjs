@@ -83,7 +83,7 @@ for (const name of ["chrome", "firefox"]) {
 
     const states = [
       ["claude-code:changed", "red", /^Changed at line 5/],
-      ["claude-code:growing", "amber", /not sealed yet/],
+      ["claude-code:growing", "amber", /came after that seal/],
       ["claude-code:unsealed", "amber", /Nothing protects/],
       ["claude-code:rolled", "red", /^Cut: this copy ends before/],
       ["claude-code:redacted", "green", /^Verified: nothing was changed since this machine's own key sealed it, but for 1 place that is marked as redacted/],
@@ -219,7 +219,7 @@ for (const name of ["chrome", "firefox"]) {
       const [log, seal] = [path, `${path}.seal`].map((file) => readFileSync(file));
       const follows = server.follows("claude-code:growing");
       const { page } = await open(session("claude-code:growing"));
-      assert.match((await verdict(page)).sentence, /not sealed yet/);
+      assert.match((await verdict(page)).sentence, /came after that seal/);
       await server.followed("claude-code:growing", follows);
       appendFileSync(path, log.subarray(0, log.indexOf(10) + 1));
       server.changed("claude-code:growing");
@@ -309,8 +309,8 @@ describe("proofs made in the page", () => {
       await page.goto(`${server.address}#/s/${encodeURIComponent(scene.day.id)}`);
       await verdict(page);
       await page.evaluate(() => document.querySelector('.item-tool [data-focus="proof"]').click());
-      await page.waitForFunction(() => /A proof of this turn was made and checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
-      assert.match(await page.$eval(".flash", (one) => one.textContent), /was made and checked/);
+      await page.waitForFunction(() => /A proof of turns? .* was made, checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
+      assert.match(await page.$eval(".flash", (one) => one.textContent), /was made, checked and saved: .*threadseal check-proof/);
       let name;
       for (let tries = 0; tries < 100 && name === undefined; tries++) {
         name = readdirSync(folder).find((one) => one.endsWith(".turn-proof"));

@@ -6,6 +6,8 @@ import {
 
 export const CLAUDE: Mapper = { format: "claude-code", map };
 
+/** Elements that the program puts before the words of a person; each ends with its own name. */
+const CONTEXT = /^(?:\s*<(system-reminder|ide_[a-z_]{1,40}|local-command-[a-z]{1,40})>[^]*?<\/\1>\s*)+/;
 /** Lines of these types hold no content. */
 const SILENT = new Set(["file-history-snapshot", "last-prompt", "tools-used", "cost-state", "mode", "api-request-shape"]);
 
@@ -53,9 +55,12 @@ function userParts(value: Json): Part[] {
 
 /** Words in the role of the user; some are the program's, not a person's. */
 function spoken(content: string, value: Json): Part {
-  const isMeta = value["isMeta"] === true || /^<(local-command|command-name|system-reminder|ide_)/.test(content);
-  if (isMeta && !/<command-name>/.test(content)) return { kind: "system", name: "context", text: content };
-  return { kind: "user", text: content, begins: value["isSidechain"] !== true || value["parentUuid"] === null };
+  const begins = value["isSidechain"] !== true || value["parentUuid"] === null;
+  if (/<command-name>/.test(content)) return { kind: "user", text: content, begins };
+  const context = CONTEXT.exec(content)?.[0] ?? "";
+  const words = content.slice(context.length);
+  if (value["isMeta"] === true || words === "" || /^<(local-command|system-reminder|ide_)/.test(words)) return { kind: "system", name: "context", text: content };
+  return { kind: "user", text: words, begins, ...(context === "" ? {} : { context: context.trim() }) };
 }
 
 function result(block: Json, outcome: unknown): Part {

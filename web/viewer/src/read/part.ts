@@ -34,6 +34,8 @@ export type Change =
 export interface Part {
   readonly kind: Kind;
   readonly text: string;
+  /** What the agent's program put before the words of the user. */
+  readonly context?: string;
   /** The tool, the role or the type of the event. */
   readonly name?: string;
   /** Arguments of a call, data of an event: any JSON. */

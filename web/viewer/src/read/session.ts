@@ -4,6 +4,7 @@
 import { type Bodies, withBodies } from "./bodies.js";
 import { CLAUDE } from "./claude.js";
 import { CODEX } from "./codex.js";
+import { rowsOf } from "./compared.js";
 import { LEDGER, NATIVE, SCROLL } from "./native.js";
 import { GEMINI, OPENCODE, PI, PLAIN } from "./others.js";
 import { type Facts, type Json, type Kind, type Mapped, type Mapper, type Part, type Tokens, isObject, text } from "./part.js";
@@ -33,6 +34,8 @@ export interface Item {
   readonly time: number | null;
   readonly name: string;
   readonly text: string;
+  /** The beginning of what the program put before the words. */
+  readonly context: string;
   /** Characters of the whole text. */
   readonly length: number;
   /** The number of the exchange, from 0; -1 before the first. */
@@ -45,8 +48,8 @@ export interface Item {
   agent: string | null;
   readonly images: number;
   /** Lines added and removed by a change. */
-  readonly added: number;
-  readonly removed: number;
+  added: number;
+  removed: number;
   readonly model: string | null;
   tokens: Tokens | null;
   /** A later item took its place. */
@@ -88,7 +91,7 @@ export interface Found {
 }
 
 /** What may change of an item that was sent. */
-export type ItemChange = Pick<Item, "i" | "turn" | "ok" | "result" | "resultLength" | "resultLine" | "agent" | "tokens" | "replaced">;
+export type ItemChange = Pick<Item, "i" | "turn" | "ok" | "result" | "resultLength" | "resultLine" | "agent" | "tokens" | "replaced" | "added" | "removed">;
 
 export interface Batch {
   readonly from: number;
@@ -283,7 +286,7 @@ export class SessionReader {
     const words = part.kind === "tool" ? summaryOf(part) : part.text;
     const sizes = sizesOf(part);
     this.items.push({
-      i, kind: part.kind, turn: Math.max(this.turn, 0), line, time, name: part.name ?? "", text: this.brief(words, isLong),
+      i, kind: part.kind, turn: Math.max(this.turn, 0), line, time, name: part.name ?? "", text: this.brief(words, isLong), context: this.brief(part.context ?? "", false),
       length: part.kind === "tool" ? 0 : part.text.length, exchange: this.exchanges.length - 1, ok: null, result: null, resultLength: 0, resultLine: 0,
       agent: part.agent ?? null, images: part.images?.length ?? 0, added: sizes.added, removed: sizes.removed,
       model: part.kind === "assistant" || part.kind === "tool" ? this.model : null, tokens: null, replaced: false,
@@ -291,6 +294,7 @@ export class SessionReader {
     this.places.push(place);
     if (part.kind === "tool" && part.call !== undefined) this.calls.set(part.call, i);
     this.remember(i, part.text);
+    if (part.context !== undefined) this.remember(i, part.context);
     if (part.data !== undefined) this.remember(i, `${part.name ?? ""} ${typeof part.data === "string" ? part.data : valuesOf(part.data)}`);
   }
 
@@ -343,6 +347,8 @@ export class SessionReader {
     item.resultLength = part.text.length;
     item.resultLine = line;
     item.agent ??= part.agent ?? null;
+    // What was done counts, where the result has it: it is what is shown.
+    if (part.changes?.length) Object.assign(item, sizesOf(part));
     if (part.ok === false) {
       const exchange = this.exchanges[item.exchange];
       if (exchange !== undefined) exchange.errors++;
@@ -453,8 +459,8 @@ function own(words: string): string {
 }
 
 function changeOf(item: Item): ItemChange {
-  const { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced } = item;
-  return { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced };
+  const { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced, added, removed } = item;
+  return { i, turn, ok, result, resultLength, resultLine, agent, tokens, replaced, added, removed };
 }
 
 function skipsOf(needle: Uint8Array): Uint16Array {
@@ -521,26 +527,10 @@ function summaryOf(part: Part): string {
   return JSON.stringify(input).slice(0, MAX_FOLDED_TEXT);
 }
 
+/** The same count as that of the change when it is shown. */
 function sizesOf(part: Part): { added: number; removed: number } {
-  let added = 0;
-  let removed = 0;
-  for (const change of part.changes ?? []) {
-    if ("patch" in change) {
-      added += change.patch.match(/^\+(?!\+\+)/gm)?.length ?? 0;
-      removed += change.patch.match(/^-(?!--)/gm)?.length ?? 0;
-    } else {
-      added += linesIn(change.after);
-      removed += linesIn(change.before);
-    }
-  }
-  return { added, removed };
-}
-
-function linesIn(words: string): number {
-  if (words === "") return 0;
-  let count = 1;
-  for (let at = words.indexOf("\n"); at >= 0 && at + 1 < words.length; at = words.indexOf("\n", at + 1)) count++;
-  return count;
+  const marks = (part.changes ?? []).flatMap(rowsOf).map(([mark]) => mark);
+  return { added: marks.filter((mark) => mark === "+").length, removed: marks.filter((mark) => mark === "-").length };
 }
 
 /** The texts and numbers in a value, without its punctuation, so that words in it are found as they are shown. */

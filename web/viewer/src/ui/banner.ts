@@ -2,11 +2,13 @@
 
 import type { Answer, Report, Trusted } from "../core.js";
 import { agree } from "../core.js";
-import { readGiven } from "../identity.js";
+import { parseHex } from "../../../verifier/src/bytes.js";
+import { keyIdOf } from "../identity.js";
 import type { OpenLog } from "../open-log.js";
-import { announce, append, button, foreign, h, icon, replace } from "./dom.js";
+import { announce, append, button, h, icon, replace } from "./dom.js";
 import { bytes, count, duration } from "./format.js";
-import { LIGHT_ICON, codeText, facets, isEvidence, judged, nameOf, unproved } from "./verdict.js";
+import { IdentityPanel } from "./identity-panel.js";
+import { type Judged, LIGHT_ICON, checkText, codeText, facets, isEvidence, judged, nameOf, resultText, unproved, wordOf } from "./verdict.js";
 
 export interface BannerOptions {
   readonly log: OpenLog;
@@ -22,10 +24,12 @@ export class Banner {
   readonly element = h("section", { class: "verdict", "aria-label": "Verdict" });
   private isOpen = false;
   private progress = "";
-  private given: HTMLElement | null = null;
+  private readonly panel: IdentityPanel;
+  private printing = false;
   private words = "";
 
   constructor(private readonly options: BannerOptions) {
+    this.panel = new IdentityPanel(options);
     this.draw();
   }
 
@@ -44,7 +48,7 @@ export class Banner {
   draw(): void {
     const { log } = this.options;
     const waits = log.answers.length === 0;
-    const judgement = waits ? { light: "none" as const, word: "Verifying", sentence: `${this.progress || "Verifying in this page"}.` } : judged(log.answers);
+    const judgement = waits ? { light: "none" as const, word: "Verifying", sentence: `${this.progress || "Verifying in this page"}.` } : judged(log.answers, log);
     this.element.dataset["light"] = judgement.light;
     if (judgement.sentence !== this.words && !waits) announce(judgement.sentence);
     this.words = judgement.sentence;
@@ -54,14 +58,30 @@ export class Banner {
     }, h("span", { text: "What is proved" }), icon("chevron"));
     const line = h("div", { class: "verdict-line" },
       h("span", { class: "verdict-seal" }, icon(LIGHT_ICON[judgement.light])),
-      h("p", { class: "verdict-sentence", text: judgement.sentence }),
+      this.sentence(judgement),
       waits ? h("progress", { max: 100, value: 0, "aria-label": "Verification" }) : null,
       log.isVerifying && !waits ? h("span", { class: "spinner", role: "img", "aria-label": "Verifying again" }) : null,
       toggle);
-    const needsKey = log.report?.verdict === "unknown_signer";
-    const detail = h("div", { id: "checked", class: "checked", hidden: !this.isOpen, tabindex: 0, role: "region", "aria-label": "What is proved" });
-    replace(this.element, line, this.options.isReceived ? this.ownWord() : null, needsKey ? this.keyPanel() : null, detail);
-    if (this.isOpen) this.drawDetail(detail);
+    // A received page has the place for an identity whatever its verdict is; here the home's own keys are known.
+    const hasPanel = !waits && (this.options.isReceived || log.report?.verdict === "unknown_signer" || this.panel.isInUse);
+    const isOpen = this.isOpen || this.printing;
+    const detail = h("div", { id: "checked", class: "checked", hidden: !isOpen, tabindex: 0, role: "region", "aria-label": "What is proved" });
+    this.panel.draw();
+    replace(this.element, line, this.options.isReceived ? this.ownWord() : null, hasPanel ? this.panel.trusted : null, hasPanel ? this.panel.element : null, detail);
+    if (isOpen) this.drawDetail(detail);
+  }
+
+  /** On paper all of it is open. */
+  print(isPrinting: boolean): void {
+    this.printing = isPrinting;
+    this.draw();
+  }
+
+  /** The sentence, with a way to the place that it names. */
+  private sentence({ sentence, place }: Judged | { sentence: string; place?: undefined }): HTMLElement {
+    const at = place === undefined ? -1 : sentence.indexOf(place.words);
+    if (place === undefined || at < 0) return h("p", { class: "verdict-sentence", text: sentence });
+    return h("p", { class: "verdict-sentence" }, sentence.slice(0, at), button(place.words, { class: "link-button", on: { click: () => this.options.onPlace(place.line) } }), sentence.slice(at + place.words.length));
   }
 
   toggle(open = !this.isOpen): void {
@@ -82,13 +102,13 @@ export class Banner {
   private drawDetail(box: HTMLElement): void {
     const report = this.options.log.report;
     if (report !== null) {
-      box.appendChild(h("div", { class: "facets" }, ...facets(report, this.sealedAt(report)).map((facet) => h("div", { class: "facet", "data-light": facet.light },
+      box.appendChild(h("div", { class: "facets" }, ...facets(report, this.sealedAt(report), this.options.log).map((facet) => h("div", { class: "facet", "data-light": facet.light },
         h("p", { class: "facet-title" }, icon(LIGHT_ICON[facet.light]), facet.name), h("p", { text: facet.sentence })))));
-      append(box, [this.findings(report), h("section", { class: "unproved", "aria-label": "What is not proved" }, h("h2", { class: "part-title", text: "What is not proved" }), h("ul", {}, ...unproved(report).map((text) => h("li", { text }))))]);
+      append(box, [this.findings(report), h("section", { class: "unproved", "aria-label": "What is not proved" }, h("h2", { class: "part-title", text: "What is not proved" }), h("ul", {}, ...unproved(report, this.options.log).map((text) => h("li", { text }))))]);
     }
     if (this.options.isReceived) box.appendChild(receivedNote());
     box.appendChild(h("div", { class: "both" }, this.engines(this.options.log.answers), this.options.serverReport === null ? null : this.server()));
-    if (report !== null) box.appendChild(facts(report));
+    if (report !== null) box.appendChild(facts(report, this.options.log.sealFile?.key ?? null));
   }
 
   /** A record that was changed has no time to show. */
@@ -100,7 +120,7 @@ export class Banner {
   private findings(report: Report): HTMLElement {
     const list = h("ul", { class: "findings", "aria-label": "Findings" });
     for (const one of report.findings) {
-      const place = one.line !== null ? `line ${one.line.toLocaleString("en")}` : one.turn !== null ? `turn ${one.turn}` : one.bytes !== null ? `bytes ${one.bytes[0]} to ${one.bytes[1]}` : "";
+      const place = one.line !== null ? this.options.log.turns.place(one.line) : one.turn !== null ? `turn ${one.turn}` : one.bytes !== null ? `bytes ${one.bytes[0]} to ${one.bytes[1]}` : "";
       const line = one.line;
       list.appendChild(h("li", { "data-severity": one.severity },
         h("span", { class: "severity", text: one.severity }), h("span", { text: codeText(one.code) }), h("code", { text: one.code }),
@@ -115,13 +135,14 @@ export class Banner {
     const doAgree = reports.every((one) => agree(reports[0]!, one));
     const box = h("section", { class: "engines", "aria-label": "Verifiers in this page" }, h("h2", { class: "part-title", text: "Verified in this page" }));
     const rows = answers.map((one) => h("tr", {},
-      h("th", { scope: "row", text: one.engine }), h("td", {}, one.report === null ? h("span", { class: "bad", text: one.error ?? "no answer" }) : h("code", { text: one.report.verdict })),
+      h("th", { scope: "row", text: one.engine }), h("td", {}, ...(one.report === null ? [h("span", { class: "bad", text: one.error ?? "no answer" })] : [`${wordOf(one.report)} `, h("code", { text: one.report.verdict })])),
       h("td", { text: one.report === null ? "" : count(one.report.findings.length, "finding") }), h("td", { text: duration(one.milliseconds) })));
-    box.appendChild(h("table", {}, h("thead", {}, h("tr", {}, ...["Verifier", "Verdict", "Findings", "Time"].map((name) => h("th", { scope: "col", text: name })))), h("tbody", {}, ...rows)));
-    const words = answers.length < 2 ? "One verifier is built into this page; the second is the core in WebAssembly."
+    box.appendChild(h("table", {}, h("thead", {}, h("tr", {}, ...["Program", "Verdict", "Findings", "Time"].map((name) => h("th", { scope: "col", text: name })))), h("tbody", {}, ...rows)));
+    const words = answers.length < 2 ? "One program is built into this page; the second, the core in WebAssembly, is not."
       : reports.length < answers.length ? "One of them has no answer."
-        : doAgree ? "Two independent programs give the same answer." : "They disagree: verdict, findings or place differ. One of them, or the specification, is wrong.";
-    box.appendChild(h("p", { class: doAgree && answers.length > 1 && reports.length === answers.length ? "good" : answers.length < 2 ? "quiet" : "bad", text: words }));
+        : doAgree ? `Both programs in this page give the same answer: ${wordOf(reports[0]!).toLowerCase()}.` : "They disagree: verdict, findings or place differ. One of them, or the specification, is wrong.";
+    const isSame = doAgree && reports.length === answers.length;
+    box.appendChild(h("p", { class: isSame ? (reports[0]?.verdict === "verified" ? "good" : "quiet") : "bad", text: words }));
     return box;
   }
 
@@ -145,42 +166,10 @@ export class Banner {
     void ask();
     return box;
   }
-
-  private keyPanel(): HTMLElement {
-    if (this.given !== null) return this.given;
-    const area = h("textarea", { id: "identity", rows: 2, spellcheck: "false", autocomplete: "off", placeholder: "{\"format\":\"threadseal-identity/1\",…}" });
-    const note = h("p", { class: "note", role: "status" });
-    const take = async (words: string, name: string): Promise<void> => {
-      try {
-        const given = await readGiven(words, name);
-        const before = this.options.log.trustedKeys;
-        const keys = [...before.keys.filter((one) => !given.keys.some((other) => other.public === one.public)), ...given.keys];
-        replace(note, given.identity === null ? "Using this key." : "Using the identity of ", given.identity === null ? null : foreign(given.identity.name),
-          given.identity === null ? null : `. Compare its words over another channel: ${given.identity.words.join(" ")}.`);
-        this.options.onTrust({ keys, store: null, identities: given.identity === null ? before.identities : [...before.identities, given.text] });
-      } catch (error) {
-        note.textContent = `Not used: ${error instanceof Error ? error.message : String(error)}`;
-      }
-    };
-    const file = h("input", { type: "file", id: "identity-file", class: "hidden", "aria-label": "Choose an identity file", on: { change: async () => { const one = file.files?.[0]; if (one !== undefined) await take(await one.text(), one.name); } } });
-    const key = this.options.log.report?.signers[0]?.key ?? "";
-    this.given = h("details", { class: "key-panel" },
-      h("summary", {}, "Whose key is ", h("code", { text: `${key.slice(0, 12)}…` }), "? ", h("span", { class: "link-words", text: "Add the signer's identity" })),
-      h("p", { text: "A file cannot prove whose key sealed it. Ask the person who sent it for an identity file, over a channel that you trust: the command “threadseal id export” writes one." }),
-      h("label", { for: "identity", text: "Paste the identity file, or drop it here" }),
-      area, h("div", { class: "row" }, button("Use it", { class: "primary", on: { click: () => void take(area.value, "pasted") } }), file, h("label", { class: "file-button", for: "identity-file", text: "Choose a file" })), note);
-    this.given.addEventListener("dragover", (event) => event.preventDefault());
-    this.given.addEventListener("drop", async (event) => {
-      event.preventDefault();
-      event.stopPropagation();
-      const one = event.dataTransfer?.files[0];
-      if (one !== undefined) await take(await one.text(), one.name);
-    });
-    return this.given;
-  }
 }
 
-function facts(report: Report): HTMLElement {
+/** `key`: the public key that the file of seals names. */
+function facts(report: Report, key: string | null): HTMLElement {
   const list = h("dl", { class: "members facts" });
   const add = (name: string, value: string | null | undefined): void => {
     if (value) list.append(h("dt", { text: name }), h("dd", {}, h("code", { text: value })));
@@ -188,9 +177,12 @@ function facts(report: Report): HTMLElement {
   add("Format", `${report.format}, ${report.profile}`);
   add("Record", report.record);
   add("Head", report.head);
-  for (const signer of report.signers) add(`Signer, ${signer.status}`, `${signer.name === null ? "" : `${nameOf(signer)}, `}${signer.key}`);
+  for (const signer of report.signers) {
+    add(`Signer's key id, ${signer.status}`, `${signer.name === null ? "" : `${nameOf(signer)}, `}${signer.key}`);
+    if (key !== null && parseHex(key, 32) !== null && keyIdOf(key) === signer.key) add("Its public key", key);
+  }
   add("Read", `${bytes(report.stats.bytes)}, ${count(report.stats.events, "line")}, ${count(report.stats.checkpoints, "seal")}`);
-  for (const check of report.checks) add(`Check ${check.name}`, `${check.result}${check.why ? `: ${check.why}` : ""}`);
+  for (const check of report.checks) add(checkText(check.name), `${resultText(check.result)}${check.why ? `: ${check.why}` : ""} (${check.name} ${check.result})`);
   for (const one of report.unauthenticated) add("Not covered", one);
   return list;
 }
@@ -200,7 +192,8 @@ export function receivedNote(): HTMLElement {
     h("p", { class: "facet-title", text: "A received page's own word is no proof" }),
     h("p", { text: "A person who can edit a record can edit a page as well, and paint it green. Two ways make sure:" }),
     h("ul", {},
-      h("li", {}, "run ", h("code", { text: "threadseal verify FILE.html" }), " with a command that you installed;"),
-      h("li", { text: "drop the file onto a verification page from a place that you trust." })),
+      h("li", {}, "Run ", h("code", { text: "threadseal verify FILE.html" }), " with a program from ThreadSeal's own sources: in a copy of them, ", h("code", { text: "cargo install --path crates/threadseal-cli" }), " builds it."),
+      h("li", {}, "Drop the file onto the verification page, ", h("code", { text: "index.html" }), " in the folder ", h("code", { text: "web/verify/dist" }), " that ", h("code", { text: "web/viewer/build.sh" }), " writes.")),
+    h("p", {}, "A good one comes from sources that you took yourself, or from a host that you trust. It did not come with this file, and it opens with the word Verify on top."),
     h("p", { text: "Both take the record out of the file, judge it, and compare what the page shows." }));
 }

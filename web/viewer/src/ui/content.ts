@@ -93,13 +93,14 @@ export function longText(words: string, kind = "output"): HTMLElement {
   const code = h("code", { text: words.slice(0, MAX_SHOWN) });
   pre.appendChild(code);
   if (words.length <= MAX_SHOWN) return pre;
-  const box = h("div", { class: "long" }, pre);
+  const box = h("div", { class: "long cut" }, pre);
   const rest = button(`Show all ${bytes(words.length)}`, {
     class: "more",
     on: {
       click: () => {
         code.textContent = words.slice(0, MAX_IN_PAGE);
         rest.remove();
+        box.classList.remove("cut");
         if (words.length > MAX_IN_PAGE) box.appendChild(h("p", { class: "quiet", text: `${bytes(words.length - MAX_IN_PAGE)} more are in the file.` }));
       },
     },

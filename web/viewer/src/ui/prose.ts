@@ -23,6 +23,10 @@ function block(lines: readonly string[], at: number, box: HTMLElement): number {
   const fence = /^\s*(```+|~~~+)\s*([\w+-]*)/.exec(line);
   if (fence !== null) return fenced(lines, at, fence[1]!, fence[2]!, box);
   if (line.trim() === "") return at + 1;
+  if (/^\s*(-{3,}|\*{3,}|_{3,})\s*$/.test(line)) {
+    box.appendChild(h("hr"));
+    return at + 1;
+  }
   const heading = /^(#{1,6})\s+(.*)$/.exec(line);
   if (heading !== null) {
     box.appendChild(inline(h("p", { class: `heading heading-${Math.min(heading[1]!.length, 3)}` }), heading[2]!));
@@ -37,7 +41,7 @@ function block(lines: readonly string[], at: number, box: HTMLElement): number {
     return at;
   }
   const paragraph = h("p", { dir: "auto" });
-  for (let first = true; at < lines.length && lines[at]!.trim() !== "" && (first || !/^(\s*(```|~~~|[-*+]\s|\d{1,3}[.)]\s)|#{1,6}\s|>)/.test(lines[at]!)); at++, first = false) {
+  for (let first = true; at < lines.length && lines[at]!.trim() !== "" && (first || !/^(\s*(```|~~~|[-*+]\s|\d{1,3}[.)]\s|-{3,}\s*$)|#{1,6}\s|>)/.test(lines[at]!)); at++, first = false) {
     if (!first) paragraph.appendChild(h("br"));
     inline(paragraph, lines[at]!);
   }
@@ -86,13 +90,16 @@ function table(lines: readonly string[], at: number, box: HTMLElement): number {
   return at;
 }
 
-/** Code and stress in a line. */
+/** Code, stress and the words of links in a line. */
 function inline<E extends HTMLElement>(parent: E, words: string): E {
-  const marks = /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*/g;
+  const marks = /(`+)([^`]+)\1|\*\*([^*\n]+)\*\*|\[([^\]\n]+)\]\(([^()\s]+)\)/g;
   let at = 0;
   for (let found = marks.exec(words); found !== null; found = marks.exec(words)) {
     if (found.index > at) parent.appendChild(document.createTextNode(words.slice(at, found.index)));
-    parent.appendChild(found[2] !== undefined ? h("code", { text: found[2] }) : h("strong", { text: found[3] }));
+    if (found[2] !== undefined) parent.appendChild(h("code", { text: found[2] }));
+    else if (found[3] !== undefined) parent.appendChild(h("strong", { text: found[3] }));
+    // The address stays to be read, and leads nowhere.
+    else parent.append(found[4]!, found[4] === found[5] ? "" : h("span", { class: "quiet", text: ` (${found[5]!})` }));
     at = found.index + found[0].length;
   }
   if (at < words.length) parent.appendChild(document.createTextNode(words.slice(at)));

@@ -28,6 +28,8 @@ export interface RowActions {
   agent(i: number): void;
 }
 
+/** Characters of a summary; a cut one ends with a mark. */
+const MAX_SUMMARY = 240;
 /** Up to this length words come without a click. */
 export const MAX_AUTO_TEXT = 4000;
 
@@ -37,7 +39,7 @@ const ROLES: { readonly [kind: string]: string } = {
 
 const STANDINGS: Readonly<Record<Standing, string>> = {
   sealed: "sealed and unchanged", unknown: "sealed by a key that is not trusted here", unsealed: "not sealed", changed: "changed after it was sealed",
-  doubted: "after a change, so nothing vouches for it", redacted: "redacted", pending: "being verified", none: "no seal covers it",
+  doubted: "in a changed record, where nothing vouches for it", redacted: "redacted", pending: "being verified", none: "no seal covers it",
 };
 
 export function standingText(standing: Standing): string {
@@ -48,12 +50,12 @@ export function itemRow(item: Item, log: OpenLog, state: RowState, actions: RowA
   const standing = log.standing(item);
   const row = h("article", {
     class: `item item-${item.kind}${state.isOpen ? " open" : ""}${item.ok === false ? " failed" : ""}`, "data-i": item.i, "data-standing": standing, tabindex: -1,
-    "aria-posinset": state.at + 1, "aria-setsize": state.total, "aria-label": labelOf(item, standing),
+    "aria-posinset": state.at + 1, "aria-setsize": state.total, "aria-label": labelOf(item, log, standing),
   });
   row.appendChild(h("div", { class: "stripe", title: STANDINGS[standing] }));
   const body = h("div", { class: "item-body" });
   if (standing === "changed") body.appendChild(h("p", { class: "mark-changed" }, icon("cross"), `${codeText(log.findingAt(item) ?? "content_changed")}.`));
-  body.appendChild(isFolded(item) ? foldedHead(item, state, actions) : spokenHead(item, state, actions));
+  body.appendChild(isFolded(item) ? foldedHead(item, log, state, actions) : spokenHead(item, log, state, actions));
   const content = contentOf(item, state, actions);
   if (content !== null) body.appendChild(content);
   if (state.isRaw && state.full !== null) body.appendChild(rawView(state.full));
@@ -66,20 +68,23 @@ function isFolded(item: Item): boolean {
   return item.kind !== "user" && item.kind !== "assistant";
 }
 
-function labelOf(item: Item, standing: Standing): string {
+function labelOf(item: Item, log: OpenLog, standing: Standing): string {
   const name = item.kind === "tool" ? `Tool call ${item.name}` : ROLES[item.kind] ?? item.kind;
-  return `${visible(name)}, turn ${item.turn}, ${STANDINGS[standing]}`;
+  return `${visible(name)}, ${log.turns.words(item)}, ${STANDINGS[standing]}`;
 }
 
-function spokenHead(item: Item, state: RowState, actions: RowActions): HTMLElement {
+function spokenHead(item: Item, log: OpenLog, state: RowState, actions: RowActions): HTMLElement {
   return h("header", { class: "item-head" },
     h("span", { class: "role", text: ROLES[item.kind] ?? item.kind }),
     item.model === null ? null : foreign(item.model, { class: "model" }),
-    tokensOf(item), actionsOf(item, state, actions));
+    tokensOf(item), actionsOf(item, log, state, actions));
 }
 
-function timeOf(item: Item): HTMLElement | null {
-  return item.time === null ? null : h("time", { datetime: iso(item.time), title: when(item.time), text: clock(item.time) });
+function timeOf(item: Item, log: OpenLog): HTMLElement | null {
+  if (item.time === null) return null;
+  // Lines keep their order in the file, whatever time they state.
+  const isLate = log.isLate(item);
+  return h("time", { datetime: iso(item.time), title: `${when(item.time)}${isLate ? "; the file has it after later lines" : ""}`, text: `${isLate ? "written later, " : ""}${clock(item.time)}` });
 }
 
 function tokensOf(item: Item): HTMLElement | null {
@@ -88,12 +93,13 @@ function tokensOf(item: Item): HTMLElement | null {
   return h("span", { class: "tokens", title: `${input.toLocaleString("en")} tokens in, ${cached.toLocaleString("en")} cached, ${output.toLocaleString("en")} out`, text: `${short(input + cached)} in · ${short(output)} out` });
 }
 
-function actionsOf(item: Item, state: RowState, actions: RowActions): HTMLElement {
+function actionsOf(item: Item, log: OpenLog, state: RowState, actions: RowActions): HTMLElement {
+  const place = log.turns.words(item);
   return h("span", { class: "item-side" }, h("span", { class: "item-actions" },
-    button(`Copy a link to turn ${item.turn}`, { class: "icon-button", "data-focus": "link", on: { click: () => actions.copyLink(item.i) } }, icon("link")),
-    button(`Download a proof of turn ${item.turn}`, { class: "icon-button", "data-focus": "proof", on: { click: () => actions.prove(item.i) } }, icon("proof")),
+    button(`Copy a link to ${place}`, { class: "icon-button", "data-focus": "link", on: { click: () => actions.copyLink(item.i) } }, icon("link"), h("span", { text: "Link" })),
+    button(`Download a proof of ${place}`, { class: "icon-button", "data-focus": "proof", on: { click: () => actions.prove(item.i) } }, icon("proof"), h("span", { text: "Proof" })),
     button("The line as it is in the file", { class: "icon-button", "data-focus": "raw", "aria-pressed": String(state.isRaw), on: { click: () => actions.raw(item.i) } }, icon("info"))),
-    timeOf(item), h("a", { class: "turn-number", href: state.link, text: `turn ${item.turn}` }));
+    timeOf(item, log), h("a", { class: "turn-number", href: state.link, text: place }));
 }
 
 const TOOL_ICONS: readonly (readonly [RegExp, Icon])[] = [
@@ -107,18 +113,19 @@ function iconOf(item: Item): Icon {
   return known[item.kind] ?? "info";
 }
 
-function foldedHead(item: Item, state: RowState, actions: RowActions): HTMLElement {
+function foldedHead(item: Item, log: OpenLog, state: RowState, actions: RowActions): HTMLElement {
   const name = item.kind === "tool" ? item.name : ROLES[item.kind] ?? item.kind;
   const more = item.kind === "tool" || item.kind === "reasoning" ? "" : item.name;
   const toggle = h("button", { type: "button", class: "fold", "aria-expanded": String(state.isOpen), "data-focus": "fold", on: { click: () => actions.open(item.i) } },
     icon(iconOf(item)), foreign(name, { class: "tool-name" }),
     h("span", { class: "summary", dir: "auto", text: visible(summaryOf(item, more)) }), ...outcomeOf(item));
-  return h("header", { class: "item-head" }, toggle, actionsOf(item, state, actions));
+  return h("header", { class: "item-head" }, toggle, actionsOf(item, log, state, actions));
 }
 
 function summaryOf(item: Item, more: string): string {
   if (item.kind === "hole") return holeText(item);
-  const words = item.text.replace(/\s+/g, " ").trim().slice(0, 240);
+  const whole = item.text.replace(/\s+/g, " ").trim();
+  const words = whole.length >= MAX_SUMMARY ? `${whole.slice(0, MAX_SUMMARY - 1).replace(/\s\S{0,30}$/, "")} …` : whole;
   if (item.kind === "reasoning") return words.replace(/\*\*/g, "") || item.name;
   return [more, words].filter((one) => one !== "").join(" · ");
 }
@@ -143,8 +150,9 @@ function outcomeOf(item: Item): HTMLElement[] {
 
 function contentOf(item: Item, state: RowState, actions: RowActions): HTMLElement | null {
   if (!isFolded(item)) {
-    if (state.full !== null) return proseView(state.full.part);
-    const box = h("div", {}, prose(item.text));
+    const context = contextView(item, state.full);
+    if (state.full !== null) return h("div", {}, proseView(state.full.part), context);
+    const box = h("div", {}, prose(item.text), context);
     if (item.length > MAX_AUTO_TEXT) box.appendChild(button(`Show all ${bytes(item.length)}`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
     else if (item.images > 0 && state.full === null) box.appendChild(button(item.images === 1 ? "Show the image" : `Show ${item.images} images`, { class: "more", "data-focus": "more", on: { click: () => actions.open(item.i) } }));
     return box;
@@ -157,6 +165,13 @@ function contentOf(item: Item, state: RowState, actions: RowActions): HTMLElemen
   const view = item.kind === "tool" ? callView(state.full) : isWords ? (part.text === "" ? h("p", { class: "quiet", text: "The provider encrypted it, so the log has no text." }) : prose(part.text)) : item.kind === "hole" ? holeView(part) : eventView(part);
   if (link !== null) view.appendChild(link);
   return view;
+}
+
+/** What the program put before the words of a person: folded, since the words are what is read. */
+function contextView(item: Item, full: Full | null): HTMLElement | null {
+  if (item.context === "") return null;
+  const words = full?.part.context ?? item.context;
+  return h("details", { class: "context" }, h("summary", { text: "Context that the program added" }), h("pre", { class: "code", dir: "auto", tabindex: 0 }, h("code", { text: words })));
 }
 
 /** A line across the conversation where a seal was made. */

@@ -1,6 +1,6 @@
 // A session as a conversation: the verdict on top, exchanges at the side, the turns in the middle.
 
-import type { Assets } from "../client.js";
+import type { Assets, Timed } from "../client.js";
 import type { Trusted } from "../core.js";
 import type { Change, Home, LogRow, SessionInfo } from "../home.js";
 import { OpenLog } from "../open-log.js";
@@ -29,6 +29,8 @@ const SEARCH_DELAY = 60;
 /** A log that grows is verified again after this pause. */
 const LIVE_DELAY = 250;
 const MAX_FULL = 300;
+/** A log up to this size is unfolded whole on paper. */
+const MAX_UNFOLDED_BYTES = 4 * 2 ** 20;
 
 export interface SessionOptions {
   readonly home: Home;
@@ -54,6 +56,7 @@ export class SessionPage implements Page {
   private readonly raw = new Set<number>();
   private readonly fulls = new Map<number, Full>();
   private readonly reading = new Set<number>();
+  private mostFull = 0;
   private readonly hidden = new Set<string>();
   private onlyErrors = false;
   private onlyChanged = false;
@@ -70,6 +73,7 @@ export class SessionPage implements Page {
   private endLive: () => void = () => undefined;
   private onDisk: Change | null = null;
   private isGrowing = false;
+  private isPrinting = false;
   private readonly conversation: VirtualList;
   private readonly rail: VirtualList;
   private readonly head = h("header", { class: "session-head" });
@@ -127,6 +131,7 @@ export class SessionPage implements Page {
       this.drawFamily();
       this.endLive = home.follow([log.name], { changed: (change) => this.changed(change), gone: (name) => this.gone(name), again: () => undefined });
       await log.open();
+      if (!home.isServed && log.size <= MAX_UNFOLDED_BYTES) void this.readAll();
       this.growSoon();
       if (options.query !== null) this.searchFor(options.query);
     } catch (error) {
@@ -200,6 +205,8 @@ const cause = error instanceof Error ? error.message : String(error);
     this.conversation.reset(known > 0 && this.rows.length >= known && this.matches === null);
     this.rail.reset(known > 0);
     this.conversation.scroller.setAttribute("aria-busy", String(!log.isRead));
+    // Without contents the place for them would be an empty column.
+    this.element.classList.toggle("no-side", log.exchanges.length === 0 && this.side.querySelector(".family") === null);
     this.drawHead();
     // What came may have the words too.
     if (this.matches !== null) this.searchSoon();
@@ -217,12 +224,15 @@ const cause = error instanceof Error ? error.message : String(error);
     else this.conversation.reset();
     this.rail.repaint();
     this.drawHead();
-    document.dispatchEvent(new CustomEvent("verdict", { detail: this.log!.answers.length > 0 ? judged(this.log!.answers) : null }));
+    document.dispatchEvent(new CustomEvent("verdict", { detail: this.log!.answers.length > 0 ? judged(this.log!.answers, this.log!) : null }));
   }
 
   private toGoal(): void {
-    const goal = this.goal!;
-    const item = this.log!.items.find((one) => one.turn >= goal.turn && !one.replaced && this.rowOfItem.has(one.i));
+    const { turns, items, isNumbered } = this.log!;
+    if (!isNumbered) return;
+    const { turn } = this.goal!;
+    const shown = items.filter((one) => !one.replaced && this.rowOfItem.has(one.i));
+    const item = shown.find((one) => turns.linked(one) === turn) ?? shown.find((one) => turns.has(one, turn)) ?? shown.find((one) => turns.linked(one) > turn);
     if (item === undefined) return;
     this.goal = null;
     requestAnimationFrame(() => this.select(this.rowOfItem.get(item.i)!, "top"));
@@ -290,9 +300,10 @@ const cause = error instanceof Error ? error.message : String(error);
     if ("seal" in row) return sealRow(row.seal, log, at, total);
     const item = log.items[row.item]!;
     if (!isFoldedKind(item) && item.length > item.text.length && item.length <= MAX_AUTO_TEXT) this.readSoon(item.i);
+    const isOpen = this.opened.has(item.i) || (this.isPrinting && this.fulls.has(item.i));
     const element = itemRow(item, log, {
-      isOpen: this.opened.has(item.i), isRaw: this.raw.has(item.i), full: this.opened.has(item.i) || this.raw.has(item.i) || !isFoldedKind(item) ? this.fulls.get(item.i) ?? null : null,
-      at, total, words: this.words, link: routeText({ page: "session", id: this.options.id, log: log.name, turn: item.turn }),
+      isOpen, isRaw: this.raw.has(item.i), full: isOpen || this.raw.has(item.i) || !isFoldedKind(item) ? this.fulls.get(item.i) ?? null : null,
+      at, total, words: this.words, link: routeText({ page: "session", id: this.options.id, log: log.name, turn: log.turns.linked(item) }),
     }, {
       open: (i) => void this.toggle(this.opened, i), raw: (i) => void this.toggle(this.raw, i), prove: (i) => void this.prove(i), copyLink: (i) => void this.copyLink(i), agent: (i) => this.openAgent(i),
     });
@@ -320,9 +331,19 @@ const cause = error instanceof Error ? error.message : String(error);
     if (this.fulls.has(i)) return;
     const full = await this.log!.full(i).catch(() => null);
     if (full === null) return;
-    if (this.fulls.size >= MAX_FULL) this.fulls.delete(this.fulls.keys().next().value!);
+    if (this.fulls.size >= Math.max(MAX_FULL, this.mostFull)) this.fulls.delete(this.fulls.keys().next().value!);
     this.fulls.set(i, full);
     this.refresh(i);
+  }
+
+  /** Of a short log all is read, so that paper has it: the browser prints without waiting. */
+  private async readAll(): Promise<void> {
+    this.mostFull = this.log!.items.length;
+    for (const item of this.log!.items) {
+      if (item.replaced || this.fulls.has(item.i)) continue;
+      const full = await this.log?.full(item.i).catch(() => null);
+      if (full) this.fulls.set(item.i, full);
+    }
   }
 
   private refresh(i: number): void {
@@ -339,7 +360,7 @@ const cause = error instanceof Error ? error.message : String(error);
     const row = this.rows[at];
     if (row !== undefined && "item" in row) {
       const item = this.log!.items[row.item]!;
-      history.replaceState(null, "", routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: item.turn }));
+      history.replaceState(null, "", routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: this.log!.turns.linked(item) }));
     }
   }
 
@@ -367,7 +388,7 @@ const cause = error instanceof Error ? error.message : String(error);
       models.length === 0 ? null : h("span", {}, foreign(models.join(", "))),
       log.facts.project === undefined ? null : h("span", { class: "path" }, foreign(log.facts.project)),
       h("span", { text: count(log.exchanges.length, "exchange") }),
-      log.items.length > 0 ? h("span", { text: count(log.items.at(-1)!.turn + 1, "turn") }) : null,
+      log.items.length > 0 ? h("span", { text: count(log.turns.count || log.items.at(-1)!.turn + 1, "turn") }) : null,
       total.tools > 0 ? h("span", { text: count(total.tools, "call") }) : null,
       total.tokens > 0 ? h("span", { text: `${short(total.tokens)} tokens` }) : null,
       total.cost > 0 ? h("span", { text: money(total.cost) }) : null,
@@ -421,7 +442,7 @@ const cause = error instanceof Error ? error.message : String(error);
     const facts = [one.time === null ? "" : clock(one.time), one.tools > 0 ? count(one.tools, "call") : "", tokens > 0 ? short(tokens) : "", money(one.cost), took];
     return h("div", { role: "listitem", class: "exchange", "data-standing": standing },
       h("a", {
-        href: routeText({ page: "session", id: this.options.id, log: log.name, turn: first?.turn ?? 0 }),
+        href: routeText({ page: "session", id: this.options.id, log: log.name, turn: first === undefined ? 0 : log.turns.linked(first) }),
         on: { click: (event: MouseEvent) => { if (event.metaKey || event.ctrlKey) return; event.preventDefault(); this.toExchange(at); } },
       },
         h("span", { class: "exchange-title", dir: "auto", text: visible(one.title || "(no words)") }),
@@ -516,7 +537,7 @@ const cause = error instanceof Error ? error.message : String(error);
   private async search(): Promise<void> {
     const query = this.input.value.trim();
     if (query === "") return this.clearSearch();
-    const found = await this.log!.search(query).catch(() => null);
+    const found = await this.find(query);
     if (found === null || this.input.value.trim() !== query) return;
     this.words = query;
     this.matches = new Set(found.items);
@@ -529,6 +550,18 @@ const cause = error instanceof Error ? error.message : String(error);
     this.conversation.reset();
     this.conversation.scrollTo(0, "top");
     this.tail.hidden = this.conversation.atEnd();
+  }
+
+  /** `turn 3` is a place; all else are words. */
+  private async find(query: string): Promise<Timed | null> {
+    const { turns, items } = this.log!;
+    const turn = /^turn (\d{1,9})$/i.exec(query)?.[1];
+    const line = /^line (\d{1,9})$/i.exec(query)?.[1];
+    if (turn === undefined && line === undefined) return this.log!.search(query).catch(() => null);
+    const begun = performance.now();
+    const isThere = (item: Item): boolean => (turn !== undefined ? turns.has(item, Number(turn)) : item.line === Number(line) || item.resultLine === Number(line));
+    const there = items.filter((item) => !item.replaced && isThere(item));
+    return { items: Uint32Array.from(there, (item) => item.i), milliseconds: performance.now() - begun };
   }
 
   private clearSearch(): void {
@@ -574,9 +607,10 @@ const cause = error instanceof Error ? error.message : String(error);
       const { bytes: proof, answers } = await this.log!.prove(item);
       const bad = answers.find((one) => one.report === null || !["verified", "unknown_signer"].includes(one.report.verdict));
       if (answers.length === 0 || bad !== undefined) throw new Error(`the new proof was not confirmed: ${bad?.report?.verdict ?? bad?.error ?? "no answer"}`);
-      download(`${this.log!.name.split("/").at(-1)}-turn-${item.turn}.turn-proof`, proof);
-      announce(`A proof of turn ${item.turn} was made, checked and saved.`);
-      this.flash(i, `A proof of this turn was made and checked: ${bytes(proof.length)}.`);
+      const place = this.log!.turns.words(item);
+      const name = `${this.log!.name.split("/").at(-1)}-${place.replace(/[^a-z0-9]+/g, "-")}.turn-proof`;
+      download(name, proof);
+      this.flash(i, `A proof of ${place} was made, checked and saved: ${bytes(proof.length)}. Send that file; the receiver checks it: threadseal check-proof ${name}.`);
     } catch (error) {
       this.flash(i, `No proof: ${error instanceof Error ? error.message : String(error)}.`);
     }
@@ -584,7 +618,7 @@ const cause = error instanceof Error ? error.message : String(error);
 
   private async copyLink(i: number): Promise<void> {
     const item = this.log!.items[i]!;
-    const link = new URL(routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: item.turn }), location.href).href;
+    const link = new URL(routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: this.log!.turns.linked(item) }), location.href).href;
     const copied = await navigator.clipboard?.writeText(link).then(() => true, () => false);
     this.flash(i, copied === true ? "The link was copied." : link);
   }
@@ -670,7 +704,10 @@ const cause = error instanceof Error ? error.message : String(error);
     for (const i of shown) if (this.opened.has(i) === isOpen) void this.toggle(this.opened, i);
   }
 
+  /** On paper each row is open, with all that was read of it. */
   print(isPrinting: boolean): void {
+    this.isPrinting = isPrinting;
+    this.banner?.print(isPrinting);
     this.conversation.print(isPrinting);
   }
 }

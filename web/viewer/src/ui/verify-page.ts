@@ -112,7 +112,7 @@ export class VerifyPage implements Page {
 
   private drawKeys(): void {
     const keys = this.options.trust.value.keys;
-    replace(this.keyList, keys.length === 0 ? h("p", { class: "quiet", text: "No key is trusted yet. Drop the signer's identity file to say whose seals count." }) : h("p", {}, `Trusted here: ${keys.length} ${keys.length === 1 ? "key" : "keys"}.`),
+    replace(this.keyList, keys.length === 0 ? h("p", { class: "quiet", text: "No key is trusted yet. Drop the signer's identity file to decide whose seals count." }) : h("p", {}, `Trusted here: ${keys.length} ${keys.length === 1 ? "key" : "keys"}.`),
       ...this.identities.map((one) => h("div", { class: "identity-card" }, h("p", { class: "facet-title" }, icon("seal"), foreign(one.name)), h("p", { text: "Compare these words with the owner, over another channel:" }), h("p", { class: "words", text: one.words.join(" ") }))));
   }
 
