@@ -82,7 +82,7 @@ for (const name of ["chrome", "firefox"]) {
     });
 
     const states = [
-      ["claude-code:changed", "red", /^Changed at line 5/],
+      ["claude-code:changed", "red", /^Changed at (turn 3 \(line 5\)|line 5):/],
       ["claude-code:growing", "amber", /came after that seal/],
       ["claude-code:unsealed", "amber", /Nothing protects/],
       ["claude-code:rolled", "red", /^Cut: this copy ends before/],
@@ -175,7 +175,7 @@ for (const name of ["chrome", "firefox"]) {
       const again = await open(address);
       await verdict(again.page);
       const turn = /turn\/(\d+)/.exec(address)[1];
-      await again.page.waitForFunction((number) => document.activeElement?.querySelector(".turn-number")?.textContent === `turn ${number}`, {}, turn);
+      await again.page.waitForFunction((number) => document.activeElement?.querySelector(".turn-number")?.textContent.match(/\d+/)?.[0] === number, {}, turn);
       await again.page.close();
     });
 

@@ -220,8 +220,11 @@ const cause = error instanceof Error ? error.message : String(error);
     const count = this.rows.length;
     this.buildRows();
     // Marks change, rows seldom: then what is read stays in its place.
-    if (this.rows.length === count) this.conversation.repaint();
-    else this.conversation.reset();
+    if (this.rows.length === count) {
+      this.conversation.repaint();
+      // The core's numbers may have come meanwhile.
+      this.putAddress();
+    } else this.conversation.reset();
     this.rail.repaint();
     this.drawHead();
     document.dispatchEvent(new CustomEvent("verdict", { detail: this.log!.answers.length > 0 ? judged(this.log!.answers, this.log!) : null }));
@@ -357,11 +360,15 @@ const cause = error instanceof Error ? error.message : String(error);
     this.current = at;
     const element = this.conversation.element(at);
     element?.classList.add("current");
-    const row = this.rows[at];
-    if (row !== undefined && "item" in row) {
-      const item = this.log!.items[row.item]!;
-      history.replaceState(null, "", routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: this.log!.turns.linked(item) }));
-    }
+    this.putAddress();
+  }
+
+  /** The address follows the current row. */
+  private putAddress(): void {
+    const row = this.rows[this.current];
+    if (row === undefined || !("item" in row)) return;
+    const item = this.log!.items[row.item]!;
+    history.replaceState(null, "", routeText({ page: "session", id: this.options.id, log: this.log!.name, turn: this.log!.turns.linked(item) }));
   }
 
   private select(at: number, where: "top" | "middle" | "near"): void {

@@ -167,7 +167,7 @@ export function unproved(report: Report, places = NO_PLACES): string[] {
   return [
     !isSealed ? "That anything in it is as it was: nothing is sealed." : "",
     isSealed && !report.signers.some(isTrusted) ? "Whose key sealed it: a file cannot show who holds a key." : "",
-    isEvidence(report) ? reliance(report, places) : "",
+    isEvidence(report) ? `The content as a whole. ${reliance(report, places)}` : "",
     tail === null ? "" : `${tail}: no seal covers what came after the last one.`,
     isSealed && report.completeness !== "final" && report.completeness !== "head" ? "That no later turns exist: this copy may be an older one." : "",
     isSealed && !report.dates?.stamped ? "The time: it is that of the signer's own clock." : "",
