@@ -87,7 +87,7 @@ for (const name of ["chrome", "firefox"]) {
       assert.equal((await verdict(page)).light, "green");
       const before = readFileSync(home.path, "utf8");
       writeFileSync(home.path, before.replace("42 passed; 2 failed", "44 passed; 0 failed"));
-      await sentence(page, "Changed at line");
+      await sentence(page, "Changed at turn");
       assert.equal(await page.$eval(".verdict", (one) => one.dataset.light), "red");
       writeFileSync(home.path, before);
       await page.waitForFunction(() => document.querySelector(".verdict").dataset.light === "green");
