@@ -362,7 +362,10 @@ struct Chosen {
     sealed: Option<PathBuf>,
 }
 
-fn chosen(args: &SealArgs, context: &Context) -> Result<Chosen, Failure> {
+fn chosen(
+    args: &SealArgs,
+    #[cfg_attr(not(feature = "agent"), expect(unused_variables))] context: &Context,
+) -> Result<Chosen, Failure> {
     match &args.project {
         #[cfg(feature = "agent")]
         Some(folder) => project::unsealed(folder, context),
