@@ -134,7 +134,7 @@ impl<S: Shelf> Books<S> {
     ) -> Result<Option<Nanos>, Error> {
         let entry = self.known(thread.as_str())?;
         if !entry.is_active() {
-            return refused(format!("the budget of {thread} ended as {}", entry.status));
+            return refused(format!("the budget of {thread} has ended"));
         }
         if self.0.noted(thread.as_str(), key)?.is_some() {
             return refused(format!("{thread} has spent under {key:?} already"));
@@ -206,7 +206,7 @@ impl<S: Shelf> Books<S> {
             return Ok(Nanos::ZERO);
         }
         if !entry.is_active() && entry.status != Status::Suspended.as_str() {
-            return refused(format!("the budget of {thread} ended as {}", entry.status));
+            return refused(format!("the budget of {thread} has ended"));
         }
         self.end(entry, end.as_str(), at)
     }
@@ -219,7 +219,7 @@ impl<S: Shelf> Books<S> {
     ) -> Result<Nanos, Error> {
         let entry = self.known(old.as_str())?;
         if !entry.is_active() {
-            return refused(format!("the budget of {old} ended as {}", entry.status));
+            return refused(format!("the budget of {old} has ended"));
         }
         self.charge_holds(old, at)?;
         let entry = self.known(old.as_str())?;
@@ -254,10 +254,7 @@ impl<S: Shelf> Books<S> {
     fn left_to_give(&self, parent: &ThreadId) -> Result<Nanos, Error> {
         let giver = self.known(parent.as_str())?;
         if !giver.is_active() {
-            return refused(format!(
-                "the budget of {parent} has ended: {}",
-                giver.status
-            ));
+            return refused(format!("the budget of {parent} has ended"));
         }
         self.remaining(&giver)
     }
