@@ -18,14 +18,12 @@ import base64
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 
 from aics_tlog import checkpoint, hashing, note, tiles, tree
 
-EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 # The journal is folded at 256 entries: one, two and more tiles, and a full one without a next.
 SIZES = [0, 1, 2, 255, 256, 257, 600]
 
@@ -126,11 +124,8 @@ def ask_crates(peer, folder, vkey, earlier):
 
 def check_record(host, peer):
     """The transcript of a thread as a log. It extends the tree that each of its seals signed."""
-    shutil.copytree(EXAMPLES / "tour", host.folder / "tour")
-    items = (host.folder / "tour" / ".ai").glob("*/tour/*")
-    host.run("seal", "-q", *sorted(str(item) for item in items if item.suffix in (".md", ".yaml")))
-    script = str(host.folder / "tour" / "answers.yaml")
-    host.run("run", "tour/report", "--project", "tour", "--input", "file=text.txt", "--script", script)
+    host.run("init", "-q", "--project", "tour")
+    host.run("run", "tour/report", "--project", "tour", "--input", "file=text.txt")
     records = sorted((host.folder / "tour" / ".ai" / "agent" / "threads").rglob("transcript.jsonl"))
     assert len(records) == 2, records
     for number, record in enumerate(records):
