@@ -61,6 +61,8 @@ pub struct Tally {
 
 /// After so many failures a worker takes an order no more: what fails may be its rows alone.
 const MAX_FAILURES: u32 = 3;
+/// As [`MAX_FAILURES`], where its lease was lost: the next holder may be this worker once more.
+const MAX_LOSSES: u32 = 8;
 
 /// How an order left a worker.
 enum Ended {
@@ -98,6 +100,12 @@ impl Worker<'_> {
                 tally.taken_over += u64::from(taken.lease.token() > 1);
                 let number = taken.lease.order();
                 let mut of_order = |what: &str| tell(&format!("order {number}: {what}"));
+                if !taken.is_kept {
+                    tally.left += 1;
+                    of_order(&taken.replaced().to_string());
+                    except.push(number);
+                    continue;
+                }
                 match self.attend(&taken, database, &mut of_order)? {
                     Ended::Done => tally.done += 1,
                     Ended::Left(why) => {
@@ -105,7 +113,11 @@ impl Worker<'_> {
                         of_order(&why.to_string());
                         let times = failed.entry(number).or_default();
                         *times += 1;
-                        if why.kind() != ErrorKind::Superseded && *times >= MAX_FAILURES {
+                        let most = match why.kind() {
+                            ErrorKind::Superseded => MAX_LOSSES,
+                            _ => MAX_FAILURES,
+                        };
+                        if *times >= most {
                             of_order("it failed too often here, and is left to other workers");
                             except.push(number);
                         }

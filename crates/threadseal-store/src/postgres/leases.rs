@@ -70,7 +70,7 @@ WHERE id = (
   WHERE (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
     AND aside IS NULL AND token < $4 AND octet_length(task) <= $5 AND id <> ALL($6)
   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING id, token, task";
+RETURNING id, token, task, coalesce(state = 'taken' AND holder = $1 AND expires_at > clock_timestamp(), false)";
 
 /// The open rows that [`TAKE`] never takes, with what is wrong with each.
 const UNUSABLE: &str = "
@@ -98,7 +98,8 @@ UPDATE threadseal_orders o
 SET state = 'taken', token = o.token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
 FROM before b WHERE o.id = b.id
-RETURNING o.id, o.token, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END";
+RETURNING o.id, o.token, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END,
+  coalesce(o.state = 'taken' AND o.holder = $1 AND o.expires_at > clock_timestamp(), false)";
 
 const REOPEN: &str = "
 UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, aside = NULL, expires_at = NULL, ended_at = NULL
@@ -148,6 +149,19 @@ pub struct Taken {
     pub task: String,
     /// The earlier result of a finished order that was taken again.
     pub result: Option<String>,
+    /// False where the row did not take what was written: a trigger replaced it. Nothing can be done
+    /// under such a lease.
+    pub is_kept: bool,
+}
+
+impl Taken {
+    /// The error for a row that did not take what was written.
+    pub fn replaced(&self) -> Error {
+        Error::refused(format!(
+            "the row of order {} does not keep who holds it; hint: look for triggers on threadseal_orders",
+            self.lease.order
+        ))
+    }
 }
 
 /// The right to write the files of one order, until it expires or is taken over.
@@ -216,6 +230,7 @@ impl Orders {
                 lease,
                 task,
                 result: None,
+                is_kept: cell(row, 3)?,
             })
         });
         taken.transpose()
@@ -300,11 +315,16 @@ impl Orders {
                 false => Ok(None),
             };
         };
-        Ok(Some(Taken {
+        let taken = Taken {
             lease: self.lease(row, holder)?,
             task: String::new(),
             result: cell(row, 2)?,
-        }))
+            is_kept: cell(row, 3)?,
+        };
+        match taken.is_kept {
+            true => Ok(Some(taken)),
+            false => Err(taken.replaced()),
+        }
     }
 
     fn lease(&self, row: &Row, holder: [u8; 16]) -> Result<Lease, Error> {

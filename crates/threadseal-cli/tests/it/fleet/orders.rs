@@ -121,6 +121,26 @@ fn an_order_without_a_signature_is_set_aside_and_ends_no_worker() {
 
 // T-FLT-22
 #[test]
+fn a_row_that_does_not_keep_its_holder_is_left_and_ends_no_worker() {
+    let Some(ended) = Ended::new() else { return };
+    ended.sql(
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN NEW.holder := convert_to(''FORGED'', ''UTF8''); RETURN NEW; END';
+         CREATE TRIGGER f BEFORE UPDATE ON threadseal_orders FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION f()",
+    );
+    let forged = ended.order("run demo/greet -i name=Eve");
+    assert_eq!(forged, "2");
+    ended.order("run demo/greet -i name=Ada");
+    let ran = ended.sh("worker --until-idle --json --script answers.yaml");
+    let told = ran.exits(0);
+    told.json()
+        .is(json!({"done": 1, "left": 1, "set_aside": 0}));
+    told.stderr
+        .has("order 2: the row of order 2 does not keep who holds it");
+}
+
+// T-FLT-22
+#[test]
 fn a_row_that_cannot_be_set_aside_ends_no_worker() {
     let Some(ended) = Ended::new() else { return };
     ended.sql(
