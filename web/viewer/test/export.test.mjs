@@ -48,6 +48,11 @@ for (const name of ["chrome", "firefox"]) {
       await page.goto(site.address);
       await (await page.waitForSelector("#files")).uploadFile(...files);
       await page.waitForFunction(() => document.querySelector(".card") !== null && document.querySelector('.card[data-verdict]') !== null);
+      if (files.some((file) => /\.(id|pub)$/.test(file))) {
+        await page.waitForSelector("[data-trust]");
+        await page.evaluate(() => document.querySelector("[data-trust]").click());
+        await page.waitForFunction(() => document.querySelector('.card[data-verdict]') !== null && document.querySelector(".trusted-here button") !== null && document.querySelector("[data-trust]") === null);
+      }
       return { page, seen, card: await page.$eval(".card", (one) => ({ ...one.dataset, text: one.textContent })) };
     };
 
@@ -91,6 +96,35 @@ for (const name of ["chrome", "firefox"]) {
       await page.keyboard.press("Enter");
       await page.waitForSelector(".item");
       await verdict(page);
+      await page.close();
+    });
+
+    test("a dropped identity is shown with its words, counts after an answer, and can be taken back", async () => {
+      const page = await browser.newPage();
+      await page.goto(site.address);
+      const files = await page.waitForSelector("#files");
+      const sentence = () => page.$eval(".card .verdict-sentence", (one) => one.textContent);
+      await files.uploadFile(scene.identity);
+      await page.waitForSelector("[data-trust]");
+      const shown = await page.$eval(".given", (one) => one.textContent);
+      assert.doesNotMatch(shown, /sealed/, "nothing is judged yet");
+      await files.uploadFile(scene.day.path, `${scene.day.path}.seal`);
+      await page.waitForSelector(".card[data-verdict]");
+      assert.match(await sentence(), /is not one you trust/);
+      await page.waitForFunction(() => /Its entry observed sealed a record here/.test(document.querySelector(".given").textContent));
+      const words = await page.$$eval(".words li", (all) => all.map((one) => one.textContent).join(" "));
+      assert.ok(scene.run("id", "show").includes(words), "the words are those of the command");
+      await page.evaluate(() => document.querySelector("[data-trust]").click());
+      await page.waitForFunction(() => /since “.+” sealed it/.test(document.querySelector(".card[data-verdict] .verdict-sentence")?.textContent ?? ""));
+      await page.evaluate(() => document.querySelector(".trusted-here button").click());
+      await page.waitForFunction(() => /is not one you trust/.test(document.querySelector(".card[data-verdict] .verdict-sentence")?.textContent ?? ""));
+      assert.equal(await page.$eval(".trusted-here", (one) => one.textContent), "");
+      // A key that sealed nothing here has no button.
+      const other = join(scene.folder, "other.pub");
+      writeFileSync(other, JSON.parse(readFileSync(scene.identity, "utf8")).keys.find((one) => one.usage === "native").key);
+      await files.uploadFile(other);
+      await page.waitForSelector(".not-signer");
+      assert.equal(await page.$("[data-trust]"), null);
       await page.close();
     });
 

@@ -39,6 +39,7 @@ const scrolled = (share) => async (page) => {
 const dropped = (...files) => async (page) => {
   await (await page.waitForSelector("#files")).uploadFile(...files);
   await page.waitForSelector(".card[data-verdict]");
+  if (files.includes(scene.identity)) await page.waitForSelector("[data-trust]");
 };
 const exported = async (name, more = {}) => {
   const path = join(scene.folder, name);

@@ -5,12 +5,12 @@ import type { Assets } from "../client.js";
 import { type Answer, type Asked, type Trusted, NO_TRUST } from "../core.js";
 import { type Compared, compareFile, homeOf, openParts, rowOf } from "../export/open.js";
 import type { HeldLog } from "../home.js";
-import { type Identity, readGiven } from "../identity.js";
 import { plainTextOf, verifyBytes } from "../open-log.js";
 import { isProof, proofLines } from "../read/proof-lines.js";
 import { announce, button, foreign, h, icon, replace } from "./dom.js";
 import { receivedNote } from "./banner.js";
 import { bytes, duration } from "./format.js";
+import { IdentityCards } from "./identity-cards.js";
 import { brand } from "./list-page.js";
 import { type Page, type Route, routeText } from "./page.js";
 import { LIGHT_ICON, type Light, codeText, facets, judged } from "./verdict.js";
@@ -40,14 +40,27 @@ export class VerifyPage implements Page {
   readonly title = "Verify";
   readonly keys = [["o", "choose files"]] as const;
   private readonly held: Dropped[] = [];
-  private readonly identities: Identity[] = [];
+  private readonly cards: IdentityCards;
+  /** The key ids in the seals of all that was judged. */
+  private readonly signers = new Set<string>();
   private readonly results = h("div", { class: "results", "aria-live": "polite" });
-  private readonly keyList = h("div", { class: "key-list" });
+  private readonly noKey = h("p", { class: "quiet", text: "No key is trusted yet. Drop the signer's identity file to decide whose seals count." });
   private readonly input = h("input", { type: "file", multiple: true, id: "files", class: "hidden" });
   private passphrase: string | null = null;
   private timer = 0;
 
   constructor(private readonly options: VerifyOptions) {
+    this.cards = new IdentityCards({
+      signers: () => (this.held.length === 0 ? null : [...this.signers]),
+      trusted: () => options.trust.value,
+      onTrust: (trusted) => {
+        options.trust.value = trusted;
+        this.drawKeys();
+        void this.judge();
+      },
+      record: "a record here",
+      several: true,
+    });
     const zone = h("div", { class: "drop-zone" }, h("span", { class: "drop-icon" }, icon("drop")),
       h("p", { class: "drop-title", text: "Drop a record, a proof, an export or an identity" }),
       h("p", { class: "quiet", text: "A log and its .seal file go together. Everything is judged in this page; nothing leaves it." }),
@@ -55,7 +68,7 @@ export class VerifyPage implements Page {
     this.input.addEventListener("change", () => void this.take([...this.input.files ?? []]));
     this.element.append(
       h("header", { class: "list-head" }, h("h1", {}, brand(), "Verify"), options.isServed ? h("nav", { class: "top-nav", "aria-label": "Pages" }, h("a", { href: routeText({ page: "list" }) }, icon("back"), "All sessions")) : null),
-      h("div", { class: "verify-body", tabindex: 0, role: "region", "aria-label": "Verification" }, zone, this.keyList, this.results, this.attack(), this.about()),
+      h("div", { class: "verify-body", tabindex: 0, role: "region", "aria-label": "Verification" }, zone, h("div", { class: "key-list" }, this.noKey, this.cards.trustedBox, this.cards.result), this.results, this.attack(), this.about()),
     );
     this.element.addEventListener("dragover", (event) => {
       event.preventDefault();
@@ -83,42 +96,38 @@ export class VerifyPage implements Page {
   // ----------------------------------------------------------------------------------------- files
 
   private async take(files: readonly File[]): Promise<void> {
+    const tooLarge: HTMLElement[] = [];
+    const identities: Dropped[] = [];
     for (const file of files) {
       if (file.size > MAX_FILE_BYTES) {
-        this.results.append(problem(file.name, `it has more than ${bytes(MAX_FILE_BYTES)}`));
+        tooLarge.push(problem(file.name, `it has more than ${bytes(MAX_FILE_BYTES)}`));
         continue;
       }
-      const content = new Uint8Array(await file.arrayBuffer());
-      const given = await asIdentity(file.name, content);
-      if (given !== null) {
-        if (given instanceof Error) this.results.append(problem(file.name, given.message));
-        else this.useKeys(given);
-      } else {
-        const known = this.held.findIndex((one) => one.name === file.name);
-        if (known >= 0) this.held.splice(known, 1);
-        this.held.push({ name: file.name, bytes: content });
+      const one = { name: file.name, bytes: new Uint8Array(await file.arrayBuffer()) };
+      if (isIdentity(one)) {
+        identities.push(one);
+        continue;
       }
+      const known = this.held.findIndex((other) => other.name === one.name);
+      if (known >= 0) this.held.splice(known, 1);
+      this.held.push(one);
     }
     this.input.value = "";
     await this.judge();
-  }
-
-  private useKeys(given: Awaited<ReturnType<typeof readGiven>>): void {
-    if (given.identity !== null) this.identities.push(given.identity);
-    const keys = this.options.trust.value.keys.filter((one) => !given.keys.some((other) => other.public === one.public));
-    this.options.trust.value = { ...NO_TRUST, keys: [...keys, ...given.keys] };
-    this.drawKeys();
+    this.results.append(...tooLarge);
+    // The records show first which of its keys sealed them.
+    for (const one of identities) await this.cards.look(new TextDecoder().decode(one.bytes), one.name);
   }
 
   private drawKeys(): void {
-    const keys = this.options.trust.value.keys;
-    replace(this.keyList, keys.length === 0 ? h("p", { class: "quiet", text: "No key is trusted yet. Drop the signer's identity file to decide whose seals count." }) : h("p", {}, `Trusted here: ${keys.length} ${keys.length === 1 ? "key" : "keys"}.`),
-      ...this.identities.map((one) => h("div", { class: "identity-card" }, h("p", { class: "facet-title" }, icon("seal"), foreign(one.name)), h("p", { text: "Compare these words with the owner, over another channel:" }), h("p", { class: "words", text: one.words.join(" ") }))));
+    this.noKey.hidden = this.options.trust.value.keys.length > 0;
+    this.cards.drawTrusted();
   }
 
   /** Judges everything that was dropped: logs with what is beside them. */
   private async judge(): Promise<void> {
     replace(this.results);
+    this.signers.clear();
     for (const one of this.held) {
       if (/\.(seal|bodies|head)$/.test(one.name) || /\.part-\d+$/.test(one.name)) continue;
       const card = h("section", { class: "verdict card", "data-light": "none", "aria-label": `Result for ${one.name}` }, h("p", {}, "Judging ", foreign(one.name), "."));
@@ -132,6 +141,14 @@ export class VerifyPage implements Page {
     }
     const alone = this.held.filter((one) => /\.seal$/.test(one.name) && !this.held.some((other) => other.name === one.name.slice(0, -5)));
     for (const one of alone) this.results.append(h("p", { class: "quiet" }, foreign(one.name), " is a file of seals: drop the log beside it too."));
+    this.cards.drawOpen();
+  }
+
+  /** Both programs judge it, and its seals show whose identity is asked for. */
+  private async verify(asked: Asked, content: Uint8Array): Promise<Answer[]> {
+    const answers = await verifyBytes(this.options.assets, asked, content);
+    for (const one of answers) for (const signer of one.report?.signers ?? []) this.signers.add(signer.key);
+    return answers;
   }
 
   private beside(name: string): Uint8Array | null {
@@ -145,7 +162,7 @@ export class VerifyPage implements Page {
   private async judgeRecord(one: Dropped, card: HTMLElement): Promise<void> {
     const seals = this.beside(`${one.name}.seal`);
     const bodies = this.beside(one.name.replace(/\.jsonl$/, ".bodies"));
-    const answers = await verifyBytes(this.options.assets, this.asked(one.name, seals, bodies, bodies === null), one.bytes);
+    const answers = await this.verify(this.asked(one.name, seals, bodies, bodies === null), one.bytes);
     const log: HeldLog = { row: rowOf(one.name, null, one.bytes.length), bytes: one.bytes, seals, bodies, bodiesLeftOut: bodies === null };
     const more = isProof(one.bytes) ? [this.showButton(one.name, [log], "Show the turn"), proofContent(one.bytes)] : [this.showButton(one.name, [log])];
     fillCard(card, one.name, answers, ...more);
@@ -167,7 +184,7 @@ export class VerifyPage implements Page {
     }
     const notes = exportNotes(compared, await plainTextOf(this.options.assets, opened.logs.map((log) => ({ log: log.row.log, bytes: log.bytes }))));
     const all: { name: string; answers: Answer[] }[] = [];
-    for (const log of opened.logs) all.push({ name: log.row.log, answers: await verifyBytes(this.options.assets, this.asked(fileName(log.row.log), log.seals, log.bodies, log.bodiesLeftOut), log.bytes) });
+    for (const log of opened.logs) all.push({ name: log.row.log, answers: await this.verify(this.asked(fileName(log.row.log), log.seals, log.bodies, log.bodiesLeftOut), log.bytes) });
     const worst = all.reduce((a, b) => (rank(judged(b.answers).light) > rank(judged(a.answers).light) ? b : a));
     const list = h("ul", { class: "notes" }, ...notes.map((note) => h("li", { "data-light": note.light }, icon(LIGHT_ICON[note.light]), h("span", { text: note.text }))));
     fillCard(card, one.name, worst.answers, list, this.showButton(opened.index.name, opened.logs));
@@ -238,13 +255,8 @@ export class VerifyPage implements Page {
   }
 }
 
-async function asIdentity(name: string, content: Uint8Array): Promise<Awaited<ReturnType<typeof readGiven>> | Error | null> {
-  if (!/\.(id|pub|pem)$/i.test(name) && !new TextDecoder().decode(content.subarray(0, 34)).startsWith('{"format":"threadseal-identity/1"')) return null;
-  try {
-    return await readGiven(new TextDecoder().decode(content), name);
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
+function isIdentity({ name, bytes: content }: Dropped): boolean {
+  return /\.(id|pub|pem)$/i.test(name) || new TextDecoder().decode(content.subarray(0, 34)).startsWith('{"format":"threadseal-identity/1"');
 }
 
 /** What the file of a log may be called: by its ending some kinds are recognised. */
