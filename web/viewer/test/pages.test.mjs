@@ -306,19 +306,33 @@ describe("proofs made in the page", () => {
       const client = await page.createCDPSession();
       const folder = join(scene.folder, "out");
       await client.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder });
-      await page.goto(`${server.address}#/s/${encodeURIComponent(scene.day.id)}`);
-      await verdict(page);
-      await page.evaluate(() => document.querySelector('.item-tool [data-focus="proof"]').click());
-      await page.waitForFunction(() => /A proof of turns? .* was made, checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
-      assert.match(await page.$eval(".flash", (one) => one.textContent), /was made, checked and saved: .*threadseal check-proof/);
-      let name;
-      for (let tries = 0; tries < 100 && name === undefined; tries++) {
-        name = readdirSync(folder).find((one) => one.endsWith(".turn-proof"));
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      const { result } = JSON.parse(scene.run("check-proof", "--json", join(folder, name)));
-      assert.equal(result.verdict, "verified");
-      assert.match(readFileSync(join(folder, name), "utf8"), /^threadseal\/1 proof of observed lines\n/);
+      const done = new Set();
+      const proof = async (id, item) => {
+        await page.goto("about:blank");
+        await page.goto(`${server.address}#/s/${encodeURIComponent(id)}`);
+        await verdict(page);
+        await page.waitForSelector(`${item} [data-focus="proof"]`);
+        await page.evaluate((which) => document.querySelector(`${which} [data-focus="proof"]`).click(), item);
+        await page.waitForFunction(() => /A proof of turns? .* was made, checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
+        assert.match(await page.$eval(".flash", (one) => one.textContent), /was made, checked and saved: .*threadseal check-proof/);
+        let name;
+        for (let tries = 0; tries < 100 && name === undefined; tries++) {
+          name = readdirSync(folder).find((one) => one.endsWith(".turn-proof") && !done.has(one));
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        done.add(name);
+        const { result } = JSON.parse(scene.run("check-proof", "--json", join(folder, name)));
+        return { verdict: result.verdict, text: readFileSync(join(folder, name), "utf8") };
+      };
+      const observed = await proof(scene.day.id, ".item-tool");
+      assert.equal(observed.verdict, "verified");
+      assert.match(observed.text, /^threadseal\/1 proof of observed lines\n/);
+      // Another host sealed it, whose key the command does not know.
+      const native = await proof("thread:demo", ".item-tool");
+      assert.equal(native.verdict, "unknown_signer");
+      assert.match(native.text, /^threadseal\/1 proof\b[^]*3 failed/);
+      const detached = await proof("thread:parts", ".item-assistant");
+      assert.equal(detached.verdict, "verified");
     } finally {
       await browser.close();
       await server.close();
