@@ -35,6 +35,8 @@ mod missing;
 mod options;
 #[cfg(feature = "agent")]
 mod orders;
+#[cfg(feature = "agent")]
+mod orphans;
 mod output;
 #[cfg(feature = "view")]
 mod pages;

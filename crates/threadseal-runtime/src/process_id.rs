@@ -57,6 +57,12 @@ impl ProcessId {
         }
     }
 
+    /// Is the process of a row of the same system and boot, so that it can be looked for here?
+    pub(crate) fn is_beside(&self, row: &Process) -> bool {
+        let place = |started: &str| started.rsplit_once('/').map(|(place, _)| place.to_owned());
+        place(&self.started) == place(&row.started)
+    }
+
     /// Is it the process of a row?
     pub(crate) fn is(&self, row: &Process) -> bool {
         self.to_row() == *row

@@ -2,6 +2,7 @@
 
 mod companions;
 mod orchestrate;
+mod orphaned;
 mod providers;
 mod quoted;
 mod refusals;

@@ -61,8 +61,19 @@ pub struct Orphans {
     pub enabled: bool,
     /// When the program starts.
     pub scan_on_startup: bool,
-    /// After how long without a sign of life.
+    /// After how long without a sign of life, where no process of this host is known.
     pub stale: Duration,
+    /// What happens to those that are found.
+    pub action: OrphanAction,
+}
+
+/// What happens to a thread whose process is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrphanAction {
+    /// Its record gets an end.
+    End,
+    /// It is named, and stays as it is.
+    Report,
 }
 
 impl Default for Coordination {
@@ -85,6 +96,7 @@ impl Default for Coordination {
                 enabled: true,
                 scan_on_startup: true,
                 stale: Duration::from_secs(3600),
+                action: OrphanAction::End,
             },
         }
     }
@@ -173,6 +185,13 @@ impl Coordination {
             if let Some(node) = scopes.nested("orphan_detection", key)? {
                 *slot = node.bool()?;
             }
+        }
+        if let Some(node) = scopes.nested("orphan_detection", "action")? {
+            self.orphans.action = match node.text()? {
+                "end" => OrphanAction::End,
+                "report" => OrphanAction::Report,
+                _ => return Err(node.error("`action` must be end or report")),
+            };
         }
         if let Some(node) = scopes.nested("orphan_detection", "stale_threshold_minutes")? {
             let minutes = node.whole()?;

@@ -6,6 +6,7 @@ use super::handoff;
 use super::lifecycle::{Origin, Prepared};
 use super::orchestrator::Operation;
 use super::order::{Fixed, GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption};
+use super::orphans::{self, Found, Healed, Scope};
 use super::parent::{Inherited, ParentThread};
 use super::recover::{self, Recovered};
 use super::resume::{self, Resumable};
@@ -233,6 +234,23 @@ impl Engine {
     /// its ledger contradicts itself; `External` when a process still writes it.
     pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
         recover::recover(&self.services, id, Status::Error, recover::CAUSE)
+    }
+
+    /// Ends the threads that are marked as running and whose process is gone, children before their
+    /// parents. One whose record does not verify keeps it; its row and its budget get an end.
+    ///
+    /// # Errors
+    /// When registry or budgets cannot be read or written.
+    pub fn heal(&self, scope: Scope<'_>) -> Result<Vec<Healed>, Error> {
+        orphans::heal(&self.services, scope)
+    }
+
+    /// Looks for such threads as the settings ask (`orphan_detection`), before other work begins.
+    ///
+    /// # Errors
+    /// As [`Engine::heal`].
+    pub fn look_for_orphans(&self) -> Result<Found, Error> {
+        orphans::scan(&self.services)
     }
 
     /// As [`Engine::recover`]; a thread without an end of its own gets the status `killed`.

@@ -3,6 +3,7 @@
 //! ```text
 //! lock (no process writes it) ─► verify
 //!   ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
+//!   ─► `child_thread_ended` for each child that ended, sealed
 //!   ─► `tool_call_unresolved` for each call that began and has no sealed result (`open`)
 //!   ─► `thread_error`, or `thread_continued` where its link names an existing successor;
 //!      final seal
@@ -46,6 +47,7 @@ use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::Verdict;
 use threadseal_formats::transcript::Ending;
 use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
@@ -62,7 +64,7 @@ pub struct Recovered {
     /// Its final seal; None where its record had not begun.
     pub head: Option<Head>,
     /// Calls that began and have no result in the record: `call_id`, `tool`, `item_id`,
-    /// `idempotency_key`.
+    /// `idempotency_key`; `child_thread_id` where the call began that thread.
     pub unresolved: Vec<Value>,
     /// Where the bytes are that no seal covered.
     pub tail: Option<PathBuf>,
@@ -113,6 +115,7 @@ pub(in crate::runner) fn recover(
         }
         (false, None) => {
             charge_unknown(services, id, &mut recorder)?;
+            note_children(services, &mut recorder, &left.children)?;
             end(&mut recorder, &left.unresolved, cause)?;
             failed
         }
@@ -265,6 +268,40 @@ fn standing_successor(
             folder.transcript().display()
         ))),
     }
+}
+
+/// Seals the ends of children that this record began, where theirs verify and have one.
+fn note_children(
+    services: &Services,
+    recorder: &mut Recorder,
+    children: &[ThreadId],
+) -> Result<(), Error> {
+    let own = recorder.state().manifest().record;
+    let mut heads = Vec::new();
+    for child in children {
+        let Ok(record) = services.archive().record(child, None) else {
+            continue;
+        };
+        let parent = record.manifest().and_then(|line_1| line_1.parent);
+        let is_own = parent.is_some_and(|parent| parent.record == own);
+        let (Some(status), true) = (record.ended(), is_own) else {
+            continue;
+        };
+        let head = record.head();
+        let ended = json!({"child_thread_id": child.as_str(), "status": status.as_str(),
+                           "head": head.to_string()});
+        let payload = Payload::parse(ended.to_string().as_bytes())?;
+        recorder.append(&EventType::parse("child_thread_ended")?, &payload)?;
+        heads.push(head);
+    }
+    if heads.is_empty() {
+        return Ok(());
+    }
+    let ext = Ext {
+        children: heads,
+        ..Ext::default()
+    };
+    recorder.seal(recorder.state().turn(), ext).map(drop)
 }
 
 /// Names the open calls and ends the record.

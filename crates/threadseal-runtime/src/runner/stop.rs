@@ -23,7 +23,7 @@ use super::services::Services;
 use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
 use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
-use crate::project::ThreadFolder;
+use crate::project::{Project, ThreadFolder};
 use crate::registry::{Filter, Thread};
 use crate::signed_file::{Put, SignedFile, read_verified};
 use crate::status::Status;
@@ -35,6 +35,7 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_formats::document::{DocumentKind, Options};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
+use threadseal_store::host::Host;
 use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::FileKind;
 
@@ -59,7 +60,7 @@ pub(in crate::runner) fn request_cancel(services: &Services, id: &ThreadId) -> R
     let folder = services.project.thread(id);
     let path = folder.cancel();
     services.project.inside(&*services.host.fs, &path)?;
-    if writer(services, id)?.is_none() {
+    if writer(&services.host, &services.project, id)?.is_none() {
         let there = services.host.fs.symlink_metadata(&folder.transcript());
         if there.is_err() {
             return Err(nobody_runs(id));
@@ -68,7 +69,8 @@ pub(in crate::runner) fn request_cancel(services: &Services, id: &ThreadId) -> R
             Ok(recorder) => return cancel_held(services, id, &folder, &recorder),
             // A process took it at this moment.
             Err(error)
-                if error.kind() == ErrorKind::External && writer(services, id)?.is_some() => {}
+                if error.kind() == ErrorKind::External
+                    && writer(&services.host, &services.project, id)?.is_some() => {}
             Err(error) => return Err(error),
         }
     }
@@ -217,7 +219,7 @@ pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Kill
         let text = format!("{id} is {status}: it has ended, and no process is signalled");
         return Err(Error::refused(text));
     }
-    let Some(holder) = writer(services, id)? else {
+    let Some(holder) = writer(&services.host, &services.project, id)? else {
         // No process writes it: there is none to end.
         let recovered = recover::recover(services, id, Status::Killed, KILLED)?;
         return Ok(Killed::Process(recovered.status));
@@ -233,7 +235,7 @@ pub(in crate::runner) fn kill(services: &Services, id: &ThreadId) -> Result<Kill
         ));
     };
     // Again, now that the number cannot change hands.
-    let same = writer(services, id)? == Some(holder);
+    let same = writer(&services.host, &services.project, id)? == Some(holder);
     let is_named = |row: &Thread| row.process().is_some_and(|named| held.id().is(&named));
     if !same || !row.as_ref().is_none_or(is_named) {
         return Err(Error::refused(format!(
@@ -268,14 +270,13 @@ fn bury(services: &Services, process: &ProcessId) -> Result<(), Error> {
 }
 
 /// The number of the process that writes a thread's record.
-fn writer(services: &Services, id: &ThreadId) -> Result<Option<u32>, Error> {
-    let folder = services.project.thread(id);
-    let path = folder.transcript();
-    services.project.inside(&*services.host.fs, &path)?;
+pub(super) fn writer(host: &Host, project: &Project, id: &ThreadId) -> Result<Option<u32>, Error> {
+    let path = project.thread(id).transcript();
+    project.inside(&*host.fs, &path)?;
     // A link or a pipe in its place is no record.
-    let found = services.host.fs.symlink_metadata(&path);
+    let found = host.fs.symlink_metadata(&path);
     let found = found.ok().filter(|found| found.kind == FileKind::Regular);
-    Ok(found.and_then(|found| services.host.fs.lock_holder(found.identity)))
+    Ok(found.and_then(|found| host.fs.lock_holder(found.identity)))
 }
 
 fn nobody_runs(id: &ThreadId) -> Error {

@@ -10,6 +10,7 @@ use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
+use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_runtime::project::Project;
 use threadseal_runtime::project_id::Identity;
@@ -48,6 +49,8 @@ struct ListOutput<'a> {
     threads: Vec<Row<'a>>,
     /// Threads whose record names another project.
     foreign: Vec<&'a str>,
+    /// Threads that are marked as running, and whose process is gone.
+    orphaned: Vec<&'a str>,
     unusable: u64,
 }
 
@@ -71,7 +74,7 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         threads.extend(listing.threads);
         unusable += listing.unusable;
     };
-    match fleet {
+    match &fleet {
         Some(fleet) => take(fleet.registry().list(&filter)?),
         None => {
             for path in databases(context, project, Project::registry)? {
@@ -82,22 +85,36 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
     threads.sort_by(|a, b| b.created_at.cmp(&a.created_at));
     threads.truncate(args.limit);
     let foreign = foreign(&records, &threads);
+    let orphaned = match &fleet {
+        None => orphaned(&records, &threads)?,
+        // The leases of a database show whether a worker is alive.
+        Some(_) => Vec::new(),
+    };
     if context.json {
         out.json(&ListOutput {
             schema: "threadseal.thread.list/1",
             project: project.root().to_string_lossy().into_owned(),
             threads: threads.iter().map(Row::of).collect(),
             foreign,
+            orphaned,
             unusable,
         });
         return Ok(Exit::Done);
     }
     for thread in &threads {
-        let mark = match foreign.contains(&thread.id.as_str()) {
-            true => "  foreign",
-            false => "",
+        let id = &thread.id.as_str();
+        let mark = match (foreign.contains(id), orphaned.contains(id)) {
+            (true, _) => "  foreign",
+            (_, true) => "  its process is gone",
+            _ => "",
         };
         out.line(format_args!("{}{mark}", line(thread)));
+    }
+    if !orphaned.is_empty() {
+        out.line(format_args!(
+            "{} marked as running without a process; hint: threadseal thread recover --all",
+            orphaned.len()
+        ));
     }
     if unusable > 0 {
         out.line(format_args!(
@@ -121,6 +138,17 @@ fn foreign<'t>(records: &Records, threads: &'t [Thread]) -> Vec<&'t str> {
         .iter()
         .filter(|thread| identity.stray(host, project, &thread.id).is_some());
     strays.map(|thread| thread.id.as_str()).collect()
+}
+
+/// The threads that are marked as running, and whose process is gone.
+fn orphaned<'t>(records: &Records, threads: &'t [Thread]) -> Result<Vec<&'t str>, Error> {
+    let mut found = Vec::new();
+    for thread in threads {
+        if records.is_orphaned(thread)? {
+            found.push(thread.id.as_str());
+        }
+    }
+    Ok(found)
 }
 
 fn line(thread: &Thread) -> String {

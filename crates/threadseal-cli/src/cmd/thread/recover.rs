@@ -1,4 +1,11 @@
-//! `thread recover`: ends a thread whose process is gone, and records why.
+//! `thread recover`: ends threads whose process is gone, and records why.
+//!
+//! ```text
+//! threadseal thread recover THREAD     this thread, also one whose papers only disagree
+//! threadseal thread recover --tree T   its whole tree, children before their parents
+//! threadseal thread recover --all      all of the project
+//! ```
+//! Exits 0 if each was ended, 1 if a record was changed, 3 if one was refused for another reason.
 
 use crate::context::Context;
 use crate::engine::{HoldArgs, holding};
@@ -7,27 +14,41 @@ use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_runtime::bounds::LEASE_TIME;
+use threadseal_runtime::runner::orchestrator::Records;
+use threadseal_runtime::runner::{Engine, Healed, Recovered, Scope};
 
 /// What `thread recover` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
     /// The thread
-    #[arg(value_name = "THREAD")]
-    thread: String,
+    #[arg(value_name = "THREAD", required_unless_present_any = ["all", "tree"])]
+    thread: Option<String>,
+    /// End all threads of the project whose process is gone
+    #[arg(long, conflicts_with_all = ["thread", "tree", "database"])]
+    all: bool,
+    /// End those of the tree of this thread
+    #[arg(long, value_name = "THREAD", conflicts_with_all = ["thread", "database"])]
+    tree: Option<String>,
     #[command(flatten)]
     database: DatabaseArgs,
     #[command(flatten)]
     hold: HoldArgs,
 }
 
-/// Recovers the thread, and lists the calls whose outcome is unknown.
+/// Recovers them, and lists the calls whose outcome is unknown.
 pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
-    let id = ThreadId::parse(&args.thread)?;
     let fleet = args.database.open(context)?;
     let engine = holding(&args.hold, context, fleet.as_ref())?;
+    let Some(thread) = &args.thread else {
+        let tree = args.tree.as_deref().map(ThreadId::parse).transpose()?;
+        let scope = tree.as_ref().map_or(Scope::All, Scope::Tree);
+        return several(&engine, &engine.heal(scope)?, context, out);
+    };
+    let id = ThreadId::parse(thread)?;
     let recovered = match &fleet {
         Some(fleet) => {
             let worker = format!("recover {}", std::process::id());
@@ -35,31 +56,94 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
         }
         None => engine.recover(&id)?,
     };
-    let tail = recovered
-        .tail
-        .as_ref()
-        .map(|path| path.display().to_string());
     if context.json {
-        out.json(&json!({"schema": "threadseal.thread.recover/1", "thread_id": id.as_str(),
-                         "status": recovered.status.as_str(),
-                         "head": recovered.head.map(|head| head.to_string()), "unresolved": recovered.unresolved, "tail": tail}));
+        let mut object = members(&id, &recovered);
+        object["schema"] = "threadseal.thread.recover/1".into();
+        out.json(&object);
         return Ok(Exit::Done);
     }
+    show(&id, &recovered, "", out);
+    Ok(Exit::Done)
+}
+
+/// Prints what became of each.
+fn several(engine: &Engine, healed: &[Healed], context: &Context, out: &mut Out) -> Outcome {
+    let exit = exit_of(engine, healed)?;
+    if context.json {
+        let each = |one: &Healed| {
+            let mut object = match &one.end {
+                Ok(recovered) => members(&one.id, recovered),
+                Err(why) => json!({"thread_id": one.id.as_str(), "error": why.to_string()}),
+            };
+            object["parent_id"] = one.parent.as_ref().map(ThreadId::as_str).into();
+            object
+        };
+        let threads: Vec<Value> = healed.iter().map(each).collect();
+        out.json(&json!({"schema": "threadseal.thread.recover_all/1", "threads": threads}));
+        return Ok(exit);
+    }
+    for one in healed {
+        let parent = match &one.parent {
+            Some(parent) => format!("  (started by {})", Clean(parent.as_str())),
+            None => String::new(),
+        };
+        match &one.end {
+            Ok(recovered) => show(&one.id, recovered, &parent, out),
+            Err(why) => out.line(format_args!(
+                "refused  {}{parent}: {}",
+                Clean(one.id.as_str()),
+                Clean(&why.to_string())
+            )),
+        }
+    }
+    if healed.is_empty() {
+        out.line("nothing to recover: each running thread has its process");
+    }
+    Ok(exit)
+}
+
+/// Evidence against a record counts most.
+fn exit_of(engine: &Engine, healed: &[Healed]) -> Result<Exit, Error> {
+    let records = Records::from(&engine.services);
+    let mut exit = Exit::Done;
+    for one in healed.iter().filter(|one| one.end.is_err()) {
+        exit = Exit::Unconfirmed;
+        if records.evidence(&one.id)?.is_some() {
+            return Ok(Exit::Evidence);
+        }
+    }
+    Ok(exit)
+}
+
+fn members(id: &ThreadId, recovered: &Recovered) -> Value {
+    json!({"thread_id": id.as_str(), "status": recovered.status.as_str(),
+           "head": recovered.head.map(|head| head.to_string()), "unresolved": recovered.unresolved,
+           "tail": recovered.tail.as_ref().map(|path| path.display().to_string())})
+}
+
+fn show(id: &ThreadId, recovered: &Recovered, more: &str, out: &mut Out) {
     out.line(format_args!(
-        "{}  {}",
+        "{}  {}{more}",
         recovered.status.as_str(),
         Clean(id.as_str())
     ));
     for call in &recovered.unresolved {
         let text = |name: &str| call[name].as_str().unwrap_or("-").to_owned();
+        // What that thread did is in its own record.
+        let child = match call["child_thread_id"].as_str() {
+            Some(child) => format!("  (it began {})", Clean(child)),
+            None => String::new(),
+        };
         out.line(format_args!(
-            "unresolved  {}  {}",
+            "unresolved  {}  {}{child}",
             Clean(&text("item_id")),
             Clean(&text("idempotency_key"))
         ));
     }
-    if let Some(tail) = tail {
-        out.line(format_args!("set aside  {}", Clean(&tail)));
+    if let Some(tail) = &recovered.tail {
+        out.line(format_args!(
+            "set aside  {}",
+            Clean(&tail.display().to_string())
+        ));
     }
-    Ok(Exit::Done)
 }

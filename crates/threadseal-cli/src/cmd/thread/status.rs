@@ -4,7 +4,7 @@ use super::show::{known, unknown};
 use super::{in_registry, word};
 use crate::context::Context;
 use crate::engine::{records, refuse_evidence};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::project::ProjectArgs;
@@ -36,6 +36,8 @@ struct StatusOutput<'a> {
     status: &'a str,
     /// Does `thread.json` verify, and state this status?
     verified: bool,
+    /// Is it marked as running, and is its process gone?
+    orphaned: bool,
 }
 
 pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -63,6 +65,16 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
         (Some(said), true) => said["status"].as_str().unwrap_or_default(),
         _ => word(&thread),
     };
+    let orphaned = match (&records, &fleet) {
+        (Some(records), None) => records.is_orphaned(&thread)?,
+        _ => false,
+    };
+    if orphaned && !context.quiet {
+        complain(&format!(
+            "note: its process is gone; hint: threadseal thread recover {}",
+            Clean(thread.id.as_str())
+        ));
+    }
     if context.json {
         out.json(&StatusOutput {
             schema: "threadseal.thread.status/1",
@@ -70,6 +82,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcom
             thread_id: thread.id.as_str(),
             status,
             verified,
+            orphaned,
         });
     } else if thread.id == id {
         out.line(Clean(status));

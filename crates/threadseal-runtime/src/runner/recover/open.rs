@@ -44,6 +44,8 @@ pub(super) struct Left {
     pub(super) ended: Status,
     pub(super) is_ended: bool,
     pub(super) successors: Vec<String>,
+    /// Children that began, and whose end no seal covers.
+    pub(super) children: Vec<ThreadId>,
 }
 
 /// The lines of a record, apart.
@@ -75,6 +77,8 @@ struct Call {
     listed: bool,
     /// Does only an unsealed line name it?
     unsealed: bool,
+    /// The thread that it began.
+    child: Option<String>,
 }
 
 /// The calls of a thread, by their keys.
@@ -124,6 +128,7 @@ pub(in crate::runner) fn left_open(
         ended: Status::Error,
         is_ended: false,
         successors: Vec::new(),
+        children: Vec::new(),
     };
     let mut calls = Calls::default();
     for event in events(lines.sealed()) {
@@ -244,6 +249,13 @@ impl Left {
             self.is_ended = true;
             self.ended = Status::of_end(kind, stated).unwrap_or(Status::Error);
         }
+        let child = event["payload"]["child_thread_id"].as_str();
+        let child = child.and_then(|child| ThreadId::parse(child).ok());
+        match (kind, child) {
+            ("child_thread_started", Some(child)) => self.children.push(child),
+            ("child_thread_ended", Some(child)) => self.children.retain(|one| *one != child),
+            _ => {}
+        }
         match kind {
             "thread_resumed" | "thread_handoff" => {
                 let id = event["payload"]["new_thread_id"].as_str();
@@ -316,6 +328,14 @@ impl Calls {
                     call.ended += 1;
                 }
             }
+            // Of several calls at once none is certain to have begun it.
+            Some("child_thread_started") => {
+                if let [(_, _, key)] = &self.waiting[..]
+                    && let Some(call) = self.known.get_mut(key)
+                {
+                    call.child = payload["child_thread_id"].as_str().map(str::to_owned);
+                }
+            }
             Some("tool_call_unresolved") => {
                 self.began(key, Value::Null, false);
                 if let Some(call) = self.known.get_mut(key) {
@@ -359,6 +379,7 @@ impl Calls {
             ended: 0,
             listed: false,
             unsealed,
+            child: None,
         };
         self.known.insert(key.to_owned(), call);
     }
@@ -393,6 +414,9 @@ impl Calls {
                 call.named = (*named).clone();
             }
             call.named["in_ledger"] = step.is_some().into();
+            if let Some(child) = call.child {
+                call.named["child_thread_id"] = child.into();
+            }
             open.push(call.named);
         }
         open
