@@ -25,6 +25,7 @@ use threadseal_formats::transcript::manifest::Bodies;
 use threadseal_runtime::budget::LateBudgets;
 use threadseal_runtime::config::Config;
 use threadseal_runtime::config::coordination::Coordination;
+use threadseal_runtime::config::models::Prices;
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
@@ -69,6 +70,10 @@ pub(crate) struct EngineArgs {
     /// Address of the provider
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
+    /// Prices of the model, in dollars for a million tokens, instead of the configured ones: input and
+    /// output, perhaps cache_read and cache_write
+    #[arg(long = "price", value_name = "NAME=DOLLARS", value_delimiter = ',')]
+    prices: Vec<String>,
     /// Take the model's answers from this file, in order; needs no network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "provider", "base_url"])]
     script: Option<PathBuf>,
@@ -161,6 +166,7 @@ impl EngineArgs {
             ("--model", self.model.is_some()),
             ("--provider", self.provider.is_some()),
             ("--base-url", self.base_url.is_some()),
+            ("--price", !self.prices.is_empty()),
             ("--script", self.script.is_some()),
             ("--replay", self.replay.is_some()),
             ("--bodies", self.bodies.is_some()),
@@ -495,7 +501,13 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
         model: args.model.clone(),
         provider: args.provider.clone(),
         base_url: args.base_url.clone(),
+        prices: None,
     };
+    if !args.prices.is_empty() {
+        let members = pairs(&args.prices, "--price")?;
+        let prices = Prices::from_members(&members);
+        wish.prices = Some(prices.map_err(|error| Failure::new(format!("--price: {error}")))?);
+    }
     if let Some(path) = &args.script {
         let bytes = read_small(&*context.fs, path, MAX_SCRIPT_BYTES)?;
         let text = String::from_utf8(bytes)

@@ -151,6 +151,8 @@ pub(crate) const MAX_ITEM_LEVELS: usize = 32;
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 /// How often an order is taken over before its threads are ended instead.
 pub(crate) const MAX_TAKEOVERS: u64 = 64;
+/// Age from which prices are called old: vendors change theirs.
+pub(crate) const MAX_PRICE_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Most unresolved calls of one thread that are listed in its record.
 pub(crate) const MAX_UNRESOLVED_CALLS: usize = 1024;
 /// Longest order of a database, in bytes.

@@ -224,6 +224,35 @@ fn a_model_over_http_is_asked_and_paid() {
         .fails_with("ANTHROPIC_API_KEY");
 }
 
+#[test]
+fn old_prices_are_named_and_prices_of_the_caller_take_their_place() {
+    let sandbox = project();
+    let run = |more: &str| {
+        let (url, served) = provider();
+        let mut command = sandbox.command();
+        command.env("ANTHROPIC_API_KEY", "not-a-real-key");
+        let line = format!("run demo/greet --project p -i name=Ada --json --base-url {url} {more}");
+        let ran = Ran::of(command.args(words(&line)).output().unwrap()).exits(0);
+        served.join().unwrap();
+        ran.json()
+    };
+    let ran = run("");
+    ran["warnings"][0]
+        .text()
+        .has("the prices of claude-haiku-4-5 are of 2025-10-15");
+    let record = read(transcript(&sandbox, "greet"));
+    record
+        .has("\"prices_old\"")
+        .has("https://claude.com/pricing");
+    let dearer = run("--price input=10,output=50");
+    assert_eq!(dearer["cost"]["spend"], 0.015, "{dearer}");
+    assert_eq!(dearer["warnings"], Value::Null, "{dearer}");
+    for wrong in ["input=1", "input=1,output=x", "input=1,output=1,more=1"] {
+        let line = format!("run demo/greet --project p -i name=Ada --price {wrong}");
+        sandbox.sh(line).exits(2).warns("--price");
+    }
+}
+
 // T-RUN-29
 #[test]
 fn a_provider_is_asked_for_no_more_than_the_money_pays_and_below_that_not_at_all() {

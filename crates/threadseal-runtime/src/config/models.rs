@@ -8,19 +8,23 @@
 //! models:
 //!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000,
 //!      max_output_tokens: 64000,
-//!      prices: {input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}}
+//!      prices: {input: 1, output: 5, cache_read: 0.1, cache_write: 1.25,
+//!               source: "https://…", as_of: 2026-01-31}}
 //! ```
 //! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once
 //! for each answer, so that the recorded spending is never below the debt.
 
 use super::fields::{file_fields, set};
 use super::resilience::at_least_one;
+use crate::bounds::MAX_PRICE_AGE;
 use crate::money::Nanos;
 #[cfg(feature = "engine")]
 use crate::secrets::Secrets;
 use crate::yaml::{Entry, Node};
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
 use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
 
 /// Models and their providers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +47,8 @@ pub struct Model {
     pub max_output_tokens: Option<u64>,
     /// Its prices; None where no file gives them.
     pub prices: Option<Prices>,
+    /// Where these are from; None where the file gives no date.
+    pub listed: Option<PriceList>,
     /// Its system prompt.
     pub system_prompt: Option<String>,
 }
@@ -58,6 +64,25 @@ pub struct Prices {
     pub cache_read: Nanos,
     /// Put into the cache.
     pub cache_write: Nanos,
+}
+
+/// Where prices are from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriceList {
+    /// The list of the vendor, as a person finds it; None where the file gives none.
+    pub source: Option<String>,
+    /// The day on which it had these prices, `YYYY-MM-DD`.
+    pub as_of: String,
+    /// The beginning of that day.
+    since: Timestamp,
+}
+
+impl PriceList {
+    /// Is it older than [`MAX_PRICE_AGE`] at that time?
+    pub fn is_old(&self, now: Timestamp) -> bool {
+        let age = now.as_micros().saturating_sub(self.since.as_micros());
+        Duration::from_micros(age) > MAX_PRICE_AGE
+    }
 }
 
 /// Tokens of one answer, each counted once.
@@ -211,6 +236,32 @@ impl Models {
 impl Prices {
     const MILLION: u128 = 1_000_000;
 
+    /// Prices from their members alone, in dollars for a million tokens.
+    ///
+    /// # Errors
+    /// When `input` or `output` is missing, another member is unknown, or a value is no amount.
+    pub fn from_members(members: &Map<String, Value>) -> Result<Self, Error> {
+        const NAMES: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
+        if let Some(name) = members.keys().find(|name| !NAMES.contains(&name.as_str())) {
+            let known = NAMES.join(", ");
+            return Err(Error::invalid(format!(
+                "unknown price `{name}`; known: {known}"
+            )));
+        }
+        let named = |name: &str| members.get(name).map(Nanos::from_json).transpose();
+        let required = |name: &str| {
+            let missing = || Error::invalid(format!("the price `{name}` is missing"));
+            named(name)?.ok_or_else(missing)
+        };
+        let input = required("input")?;
+        Ok(Self {
+            input,
+            output: required("output")?,
+            cache_read: named("cache_read")?.unwrap_or(input),
+            cache_write: named("cache_write")?.unwrap_or(input),
+        })
+    }
+
     /// The highest price of an input's token.
     fn dearest_input(&self) -> Nanos {
         self.input.max(self.cache_read).max(self.cache_write)
@@ -306,6 +357,7 @@ fn model(node: &Node) -> Result<Model, Error> {
         context_window: None,
         max_output_tokens: None,
         prices: None,
+        listed: None,
         system_prompt: None,
     };
     for (key, slot) in [
@@ -314,9 +366,10 @@ fn model(node: &Node) -> Result<Model, Error> {
     ] {
         set(&mut fields, key, slot, |node| at_least_one(node).map(Some))?;
     }
-    set(&mut fields, "prices", &mut model.prices, |node| {
-        prices(node).map(Some)
-    })?;
+    if let Some(node) = fields.take("prices") {
+        let (prices, listed) = prices(node)?;
+        (model.prices, model.listed) = (Some(prices), listed);
+    }
     let text = |node: &Node| node.text().map(|text| Some(text.to_owned()));
     set(&mut fields, "system_prompt", &mut model.system_prompt, text)?;
     fields.finish("a model")?;
@@ -324,7 +377,7 @@ fn model(node: &Node) -> Result<Model, Error> {
 }
 
 /// A price of the cache that is not given is the input's: rather too much than too little.
-fn prices(node: &Node) -> Result<Prices, Error> {
+fn prices(node: &Node) -> Result<(Prices, Option<PriceList>), Error> {
     let mut fields = node.fields()?;
     let dollars =
         |node: &Node| Nanos::from_json(&node.to_json()).map_err(|error| node.error(error));
@@ -337,6 +390,19 @@ fn prices(node: &Node) -> Result<Prices, Error> {
     };
     set(&mut fields, "cache_read", &mut prices.cache_read, dollars)?;
     set(&mut fields, "cache_write", &mut prices.cache_write, dollars)?;
+    let source = fields.take("source");
+    let source = source.map(|node| node.text().map(ToOwned::to_owned));
+    let source = source.transpose()?;
+    let listed = fields.take("as_of").map(|node| {
+        let as_of = node.text()?;
+        let since = Timestamp::parse_rfc3339(&format!("{as_of}T00:00:00Z"));
+        let since = since.ok_or_else(|| node.error("a day is written as YYYY-MM-DD"))?;
+        Ok::<_, Error>(PriceList {
+            source,
+            as_of: as_of.to_owned(),
+            since,
+        })
+    });
     fields.finish("`prices`")?;
-    Ok(prices)
+    Ok((prices, listed.transpose()?))
 }

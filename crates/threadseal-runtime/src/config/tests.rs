@@ -6,6 +6,7 @@ use super::models::Tokens;
 use super::resilience::ChildPolicy;
 use super::*;
 use crate::testing::prelude::*;
+use threadseal_core::time::Timestamp;
 
 fn coordination(text: &str) -> Result<Coordination, Error> {
     let mut read = Coordination::default();
@@ -79,6 +80,7 @@ fn mistakes_in_settings_have_their_line() {
           agent => provider: {default: anthropic, fallback: x} => 1: `provider` has no member
           models => models:\n- {id: a, provider: nobody} => 2: unknown provider `nobody`
           models => providers: {x: {adapter: smtp}} => 1: unknown adapter
+          models => models:\n- {id: a, provider: openai, prices: {input: 1, output: 1, as_of: soon}} => 2: a day
           models => models:\n- {id: a, provider: openai, prices: {input: -1, output: 1}} => 2:",
     ) {
         let message = format!("{name}.yaml:{message}");
@@ -216,6 +218,21 @@ fn costs_are_rounded_up_to_a_billionth_and_never_wrap() {
             cache_write,
         };
         assert_eq!(prices.cost(&tokens).to_string(), cost);
+    }
+}
+
+#[test]
+fn built_in_prices_have_a_list_and_a_day_and_grow_old() {
+    let models = load(&[]).unwrap().models;
+    for model in models.iter().filter(|model| model.provider != "script") {
+        let listed = model.listed.as_ref().unwrap();
+        assert!(listed.source.as_ref().unwrap().starts_with("https://"));
+        let days = |days: u64| {
+            let begin = Timestamp::parse_rfc3339(&format!("{}T00:00:00Z", listed.as_of));
+            let micros = begin.unwrap().as_micros() + days * 86_400_000_000;
+            Timestamp::from_micros(micros).unwrap()
+        };
+        assert_eq!([90, 91].map(|age| listed.is_old(days(age))), [false, true]);
     }
 }
 

@@ -87,6 +87,7 @@ fn outcomes_by(crash: impl Into<String>, script: &str, limits: Limits) -> Option
             script: ScriptModel::parse("script", script).unwrap(),
             asked: Arc::clone(&scene.asked),
         }),
+        listed: None,
         prices: Prices {
             input: Nanos::parse("3.000001").unwrap(),
             output: Nanos::parse("15.000007").unwrap(),

@@ -11,7 +11,7 @@
 
 use super::{Endpoint, HttpModel, Model, ReplayModel, ScriptModel, Shape};
 use crate::config::agent::Agent;
-use crate::config::models::{self, Prices, Provider};
+use crate::config::models::{self, PriceList, Prices, Provider};
 use crate::directive::ModelChoice;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub struct Chosen {
     pub model: Arc<dyn Model>,
     /// Its prices.
     pub prices: Prices,
+    /// Where these are from, if that is known.
+    pub listed: Option<PriceList>,
     /// How many tokens it can be given.
     pub context_window: u64,
     /// Most tokens of one answer.
@@ -69,6 +71,8 @@ pub struct Wish {
     pub provider: Option<String>,
     /// At this address.
     pub base_url: Option<String>,
+    /// For these prices.
+    pub prices: Option<Prices>,
 }
 
 /// The models of the configuration.
@@ -137,9 +141,10 @@ impl Catalogue {
             .min(self.agent.max_output_tokens);
         Ok(Chosen {
             model: self.answering(id, provider)?,
-            prices: model
-                .prices
-                .ok_or_else(|| invalid("its prices are not configured"))?,
+            prices: self.wish.prices.or(model.prices).ok_or_else(|| {
+                invalid("its prices are not configured (--price gives them for one run)")
+            })?,
+            listed: model.listed.clone().filter(|_| self.wish.prices.is_none()),
             context_window: model
                 .context_window
                 .ok_or_else(|| invalid("the size of its context window is not configured"))?,
@@ -195,7 +200,13 @@ impl Models for Catalogue {
             let known = self.models.model(model.name());
             return Ok(Chosen {
                 model: Arc::clone(&model),
-                prices: known.and_then(|known| known.prices).unwrap_or_default(),
+                // Answers that are there already cost nothing, unless a price is named.
+                prices: self
+                    .wish
+                    .prices
+                    .or(known.and_then(|known| known.prices))
+                    .unwrap_or_default(),
+                listed: None,
                 context_window: known
                     .and_then(|known| known.context_window)
                     .unwrap_or(self.context_window),
@@ -310,6 +321,17 @@ mod tests {
         let wrong = text.replace("adapter: script", "adapter: openai");
         let node = yaml::parse("models.yaml", &wrong).unwrap();
         models.overlay(&node, true).fails_with("conversations");
+    }
+
+    #[test]
+    fn a_model_without_prices_takes_those_of_the_caller() {
+        let unpriced = named("unpriced", &[]);
+        chosen(Wish::default(), "k", &unpriced).fails_with("--price");
+        let wish = Wish {
+            prices: Some(Prices::default()),
+            ..Wish::default()
+        };
+        assert_eq!(chosen(wish, "k", &unpriced).unwrap(), "unpriced 2000 16384");
     }
 
     #[test]

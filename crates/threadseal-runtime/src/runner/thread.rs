@@ -127,6 +127,18 @@ impl Runnable for ThreadRun {
         for (kind, payload) in notes {
             journal.event(kind, payload)?;
         }
+        let mut warnings = warnings_of(notes);
+        let now = begun.services.host.clock.now()?;
+        let listed = plan.subject.chosen.listed.as_ref();
+        if let Some(listed) = listed.filter(|listed| listed.is_old(now)) {
+            let model = plan.subject.chosen.model.name();
+            let old = json!({"model": model, "as_of": listed.as_of, "source": listed.source});
+            journal.event("prices_old", &old)?;
+            warnings.push(format!(
+                "the prices of {model} are of {}; hint: --price, or prices in .ai/config/agent/models.yaml",
+                listed.as_of
+            ));
+        }
         Ok(Self {
             services: begun.services,
             id: begun.id,
@@ -136,7 +148,7 @@ impl Runnable for ThreadRun {
             start,
             continues: begun.predecessor,
             cost: Cost::default(),
-            warnings: warnings_of(notes),
+            warnings,
             taken_over: TakenOver::default(),
         })
     }

@@ -412,6 +412,7 @@ impl Scene {
         let chosen = Chosen {
             model: Arc::new(model),
             prices: self.prices,
+            listed: None,
             context_window: self.window,
             max_output_tokens: 1000,
             system_prompt: None,

@@ -119,7 +119,7 @@ fn a_run_ends_orphaned_threads_first_unless_the_settings_keep_it_from_that() {
             Some("hint: threadseal thread recover demo/"),
         ),
     ] {
-        sandbox.sealed(SETTINGS, &format!("orphan_detection: {settings}\n"));
+        sandbox.sealed(SETTINGS, format!("orphan_detection: {settings}\n"));
         let ran = run();
         match note {
             Some(note) => drop(ran.warns(note)),
