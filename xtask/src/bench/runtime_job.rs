@@ -163,6 +163,7 @@ fn register_one(registry: &dyn Registry, id: &ThreadId) -> Fallible<()> {
         model: Some("claude-sonnet-4-5"),
         record: None,
         process: None,
+        most_running: None,
     };
     registry.create(&new, now)?;
     registry.set_status(id, None, Status::Running, now)?;

@@ -30,6 +30,7 @@ fn project() -> Sandbox {
             model: None,
             record: None,
             process: None,
+            most_running: None,
         };
         registry.create(&new, at(seconds)).unwrap();
         registry

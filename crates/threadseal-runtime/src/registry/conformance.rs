@@ -30,6 +30,7 @@ pub(super) fn new<'a>(id: &'a ThreadId, origin: Origin<'a>) -> NewThread<'a> {
         model: Some("m"),
         record: None,
         process: None,
+        most_running: None,
     }
 }
 

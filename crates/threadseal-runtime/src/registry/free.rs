@@ -68,6 +68,7 @@ mod tests {
                                 model: None,
                                 record: Some(RecordId::from_bytes([process * 20 + number; 32])),
                                 process: None,
+                                most_running: None,
                             };
                             create_free(&registry, "demo/x", &new, at).unwrap().unwrap()
                         });

@@ -1,7 +1,7 @@
 //! The permitted changes to a registry's rows, independent of the store. Each check runs within the
 //! transaction that then writes.
 
-use super::Thread;
+use super::{NewThread, Origin, Thread};
 use crate::status::Status;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
@@ -15,6 +15,18 @@ pub(super) fn spawn(parent: &Thread, max_spawns: Option<u64>) -> Result<u64, Err
         true => Err(Error::refused(format!(
             "spawns_exceeded: {} has started {before} threads",
             parent.id
+        ))),
+    }
+}
+
+/// May `new` run where `running` threads do?
+pub(super) fn room(new: &NewThread<'_>, most: u64, running: u64) -> Result<(), Error> {
+    let replaces = matches!(new.origin, Origin::Successor { .. });
+    match replaces || running < most {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "threads_exceeded: {running} of {most} threads of this project run (concurrency.max_total_threads); \
+             hint: threadseal thread list --active"
         ))),
     }
 }

@@ -165,6 +165,9 @@ impl Registry for SqliteRegistry {
             if self.thread(transaction, new.id)?.is_some() {
                 return Err(Failure::Refused(rules::taken(new.id)));
             }
+            if let Some(most) = new.most_running {
+                rules::room(new, most, running(transaction)?).map_err(Failure::Refused)?;
+            }
             let parent = match new.origin {
                 Origin::Root => None,
                 Origin::Child { parent, max_spawns } => {
@@ -191,6 +194,7 @@ impl Registry for SqliteRegistry {
                     model: None,
                     record: None,
                     process: None,
+                    most_running: None,
                 };
                 insert(transaction, &new, None, said.began)?;
             }
@@ -317,6 +321,13 @@ impl Registry for SqliteRegistry {
     fn place(&self) -> String {
         self.database.path().display().to_string()
     }
+}
+
+/// The number of threads that run, or are about to.
+fn running(transaction: &Transaction<'_>) -> rusqlite::Result<u64> {
+    let sql = "SELECT count(*) FROM threads WHERE status IN ('created', 'running')";
+    let count = transaction.query_row(sql, [], |row| row.get::<_, i64>(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
 }
 
 fn insert(

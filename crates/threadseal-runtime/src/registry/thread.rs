@@ -21,6 +21,9 @@ pub struct NewThread<'a> {
     pub record: Option<RecordId>,
     /// The process that runs it.
     pub process: Option<Process>,
+    /// How many threads of a project in files may be `created` or `running` with it; None for any
+    /// number. A successor takes the place of its predecessor.
+    pub most_running: Option<u64>,
 }
 
 /// Where a thread comes from.

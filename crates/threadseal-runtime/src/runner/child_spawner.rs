@@ -126,9 +126,11 @@ impl ChildSpawner {
     /// # Errors
     /// When it cannot begin, or its result cannot be recorded.
     pub(super) fn run(&self, input: &Value, cancel: &Cancel) -> Result<Value, Error> {
+        let place = self.children.place(cancel)?;
         let child = self.begin(input, cancel)?;
         let id = child.id().clone();
         let ran = child.run();
+        drop(place);
         self.children.ended(spent(&self.services, &id, &ran));
         let told = ran.and_then(|ran| {
             let mut writer = self.writer.clone();
@@ -144,6 +146,7 @@ impl ChildSpawner {
     /// # Errors
     /// When it cannot begin.
     pub(super) fn spawn(&self, input: &Value) -> Result<Value, Error> {
+        let place = self.children.place_now()?;
         let child = self.begin(input, self.children.cancel())?;
         let id = child.id().clone();
         let (children, writer, beside) = (
@@ -160,7 +163,7 @@ impl ChildSpawner {
                 let ran = child.run();
                 settle(spent(&services, &began, &ran), ran, &children, &writer);
             }
-            drop(beside);
+            drop((place, beside));
         };
         if let Err(error) = thread::Builder::new().spawn(work) {
             let why = format!("it cannot run beside its parent: {error}");
@@ -199,6 +202,7 @@ impl ChildSpawner {
     pub(super) fn resume(&self, mut wanted: Resumption, way: ResumeMode) -> Result<Ran, Error> {
         self.services.models.may_go_on()?;
         let (id, inherited) = self.owner()?;
+        let _place = self.children.place(&wanted.cancel)?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.children.may_begin(&inherited.limits)?;
         let left = self

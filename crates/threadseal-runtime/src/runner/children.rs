@@ -4,14 +4,19 @@
 //! fails, is suspended or cancelled cancels them. Either way they end before it does, and its
 //! record shows how.
 
+use crate::bounds::POLL_INTERVAL;
 use crate::limit::{Cost, Limits, When};
 use crate::money::Nanos;
 use crate::toolbox::Cancel;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use threadseal_core::error::Error;
 
 pub(super) struct Children {
     counts: Mutex<Counts>,
+    /// Told when a child ends.
+    changed: Condvar,
+    /// How many run at once at most.
+    most: u64,
     /// Stops the children that run in parallel with the thread.
     cancel: Cancel,
 }
@@ -20,16 +25,55 @@ pub(super) struct Children {
 struct Counts {
     spend: Nanos,
     spawns: u64,
+    /// Those that run, or are about to begin.
+    running: u64,
     beside: usize,
 }
 
 impl Children {
-    /// No children yet, of a thread that `cancel` stops.
-    pub(super) fn of(cancel: &Cancel) -> Self {
+    /// No children yet, of a thread that `cancel` stops; at most `most` run at once.
+    pub(super) fn of(cancel: &Cancel, most: u64) -> Self {
         Self {
             counts: Mutex::default(),
+            changed: Condvar::new(),
+            most,
             cancel: cancel.below(),
         }
+    }
+
+    /// A place for a child that its caller waits for, once there is one. Dropping the returned value
+    /// frees it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread was stopped meanwhile.
+    pub(super) fn place(self: &Arc<Self>, cancel: &Cancel) -> Result<Place, Error> {
+        let mut counts = self.counts();
+        while counts.running >= self.most {
+            if cancel.is_set() {
+                let text = "the thread was stopped while it waited for a child to end";
+                return Err(Error::refused(text));
+            }
+            let waited = self.changed.wait_timeout(counts, POLL_INTERVAL);
+            counts = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        counts.running += 1;
+        Ok(Place(Arc::clone(self)))
+    }
+
+    /// A place for a child that runs in parallel with the thread.
+    ///
+    /// # Errors
+    /// Kind `Refused` when as many run as may.
+    pub(super) fn place_now(self: &Arc<Self>) -> Result<Place, Error> {
+        let mut counts = self.counts();
+        if counts.running >= self.most {
+            return Err(Error::refused(format!(
+                "children_exceeded: {0} of {0} children run (concurrency.max_concurrent_children); hint: wait for one",
+                self.most
+            )));
+        }
+        counts.running += 1;
+        Ok(Place(Arc::clone(self)))
     }
 
     /// Their cost, and how many began.
@@ -66,9 +110,9 @@ impl Children {
 
     /// Counts a child that runs in parallel with its parent. Dropping the returned value counts its
     /// end.
-    pub(super) fn beside(self: &std::sync::Arc<Self>) -> Beside {
+    pub(super) fn beside(self: &Arc<Self>) -> Beside {
         self.counts().beside += 1;
-        Beside(std::sync::Arc::clone(self))
+        Beside(Arc::clone(self))
     }
 
     /// Do some still run in parallel with the thread?
@@ -86,8 +130,19 @@ impl Children {
     }
 }
 
+/// The place of a child that runs, until dropped.
+pub(super) struct Place(Arc<Children>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.0.counts();
+        counts.running = counts.running.saturating_sub(1);
+        self.0.changed.notify_all();
+    }
+}
+
 /// A child that runs in parallel with its parent, until dropped.
-pub(super) struct Beside(std::sync::Arc<Children>);
+pub(super) struct Beside(Arc<Children>);
 
 impl Drop for Beside {
     fn drop(&mut self) {

@@ -120,6 +120,7 @@ impl GraphTools {
             Value::Object(inputs) => inputs.clone(),
             _ => return Err(Error::invalid("inputs have names: they are an object")),
         };
+        let _place = self.children.place(call.cancel)?;
         self.children.may_begin(&owner.left.limits)?;
         let order = GraphOrder {
             graph: graph.clone(),

@@ -27,7 +27,8 @@ impl Helpers {
     pub(super) fn new(services: &Services, starter: Starter, cancel: &Cancel) -> Self {
         let cancel = cancel.below();
         let writer = RecordWriter::new();
-        let children = Arc::new(Children::of(&cancel));
+        let most = services.config.resilience.max_concurrent_children;
+        let children = Arc::new(Children::of(&cancel, most));
         let spawner = Arc::new(ChildSpawner::new(
             services.clone(),
             starter,

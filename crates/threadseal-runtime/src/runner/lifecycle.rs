@@ -467,6 +467,7 @@ fn register<R: Runnable>(
         model: R::model(plan),
         record: Some(record),
         process: ProcessId::own().map(|own| own.to_row()),
+        most_running: Some(services.config.resilience.max_total_threads),
     };
     let id = create_free(&*services.registry, &name, &new, services.host.clock.now()?)?;
     id.ok_or_else(|| Error::refused(R::NO_ID))

@@ -310,6 +310,7 @@ impl Predecessor for Foreign {
             model: None,
             record: None,
             process: None,
+            most_running: None,
         };
         services.registry.create(&new, now)?;
         services

@@ -95,3 +95,46 @@ fn asynchronous_children_of_a_thread_that_fails_are_cancelled_and_end() {
     assert_ne!(scene.events(child).count("thread_cancelled"), 0);
     assert_eq!(row(&engine, child).status, Ok(Status::Cancelled));
 }
+
+#[test]
+fn no_more_children_run_at_once_than_the_settings_permit() {
+    let scene = scene("0.3");
+    let one = "concurrency: {max_concurrent_children: 1}\n";
+    scene.file(".ai/config/agent/resilience.yaml", one);
+    let waits = "{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child}}";
+    let child = "- {calls: [{tool: demo_slow}]}\n- {text: Done.}\n".repeat(2);
+    let script = format!(
+        "answers:\n- {{when: Begin, calls: [{SPAWN}, {SPAWN}, {waits}]}}\n{child}- {{text: All.}}\n"
+    );
+    let ran = scene.engine(&script).run(&order("demo/parent")).unwrap();
+    let events = scene.events(&ran.completed().thread);
+    // One beside the parent, one refused, one that waited for its place.
+    let results = events.of("tool_call_result");
+    let refused = |result: &&&Value| {
+        result["error"]
+            .as_str()
+            .is_some_and(|why| why.contains("children_exceeded: 1 of 1"))
+    };
+    assert_eq!(results.iter().filter(refused).count(), 1, "{results:?}");
+    let kinds = events.kinds().into_iter();
+    let of_children: Vec<_> = kinds
+        .filter(|kind| kind.starts_with("child_thread"))
+        .collect();
+    let pair = ["child_thread_started", "child_thread_ended"];
+    assert_eq!(of_children, [pair, pair].concat());
+}
+
+#[test]
+fn no_more_threads_of_a_project_run_than_the_settings_permit() {
+    let scene = scene("0");
+    let one = "concurrency: {max_total_threads: 1}\n";
+    scene.file(".ai/config/agent/resilience.yaml", one);
+    let waits = "{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child}}";
+    let script = format!("answers:\n- {{when: Begin, calls: [{waits}]}}\n- {{text: All.}}\n");
+    let engine = scene.engine(&script);
+    let ran = engine.run(&order("demo/parent")).unwrap().completed();
+    let results = scene.events(&ran.thread);
+    let refused = results.of("tool_call_result")[0]["error"].text();
+    assert!(refused.contains("threads_exceeded: 1 of 1"), "{refused}");
+    assert_eq!(listed(&engine).len(), 1);
+}

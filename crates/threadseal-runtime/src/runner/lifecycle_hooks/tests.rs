@@ -340,6 +340,7 @@ fn a_hooks_call_that_was_left_open_or_has_an_unknown_end_is_named() {
             model: None,
             record: RecordId::parse_hex(line_1.text()),
             process: None,
+            most_running: None,
         };
         let registry = &engine.services.registry;
         registry.create(&new, now).unwrap();
