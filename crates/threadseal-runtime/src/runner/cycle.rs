@@ -10,8 +10,8 @@
 //! A thread that is over a limit is never completed, and the calls of that answer do not run.
 //! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`)
 //! and may decide as the table permits. Without a decision, a limit that is hit ends the
-//! thread, as does an error that does not pass. A cancelled thread ends once its running calls
-//! were stopped. Each way out is an [`End`]: the caller writes the terminal event and the final
+//! thread, as does an error that does not pass. A thread that is cancelled, or whose time is over,
+//! ends once its running calls were stopped. Each way out is an [`End`]: the caller writes the terminal event and the final
 //! seal.
 
 mod calls;
@@ -29,7 +29,7 @@ use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use crate::money::Nanos;
 use crate::secrets::{self, Secrets};
-use crate::toolbox::{Cancel, Toolbox};
+use crate::toolbox::{Cancel, Stopped, Toolbox};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -297,16 +297,32 @@ impl Cycle<'_> {
         around: &dyn Surroundings,
         when: When,
     ) -> Result<Option<End>, Error> {
-        if self.cancel.is_set() {
-            return Ok(Some(End::Cancelled));
-        }
         self.count(course, around);
+        if self.cancel.is_set() {
+            return self.given_up(course, journal).map(Some);
+        }
         let used = course.carried.and(&course.cost);
         match self.limits.check(when, &used) {
             Some(hit) => self
                 .limited(hit, Given::default(), &course.cost, journal)
                 .map(Some),
             None => Ok(None),
+        }
+    }
+
+    /// How a thread ends that was stopped: at its limit where its own time is over; else it is
+    /// cancelled, on request or with its parent.
+    fn given_up(&self, course: &Course, journal: &mut Journal) -> Result<End, Error> {
+        let cost = Cost {
+            elapsed: course.elapsed(self.clock),
+            ..course.cost
+        };
+        let used = course.carried.and(&cost);
+        match self.limits.check(When::BeforeTurn, &used) {
+            Some(hit) if self.cancel.why() == Some(Stopped::Late) => {
+                self.limited(hit, Given::default(), &cost, journal)
+            }
+            _ => Ok(End::Cancelled),
         }
     }
 
@@ -346,37 +362,6 @@ impl Cycle<'_> {
         context["cost"] = cost.to_json();
         let decision = self.fire("limit", &context, journal)?;
         Ok(at_limit(hit, given, decision))
-    }
-
-    /// Does work that stops when the thread is cancelled or its time is over; also whether it was
-    /// stopped.
-    fn in_time<T>(&self, course: &Course, work: impl FnOnce(&Cancel) -> T) -> (T, bool) {
-        let most = self.limits.duration_seconds.map(Duration::from_secs);
-        let gone = course
-            .carried
-            .elapsed
-            .saturating_add(course.elapsed(self.clock));
-        let left = most.map(|most| most.saturating_sub(gone));
-        self.cancel
-            .for_at_most(left, |cancel| (work(cancel), cancel.is_set()))
-    }
-
-    /// How a thread ends whose request, or whose wait for another one, was stopped.
-    fn stopped_within(&self, course: &Course, journal: &mut Journal) -> Result<Option<End>, Error> {
-        if self.cancel.is_set() {
-            return Ok(Some(End::Cancelled));
-        }
-        let cost = Cost {
-            elapsed: course.elapsed(self.clock),
-            ..course.cost
-        };
-        let used = course.carried.and(&cost);
-        match self.limits.check(When::BeforeTurn, &used) {
-            Some(hit) => self
-                .limited(hit, Given::default(), &cost, journal)
-                .map(Some),
-            None => Ok(None),
-        }
     }
 
     /// Asks until there is an answer, or an error that does not pass. Each attempt is paid for.
@@ -425,15 +410,13 @@ impl Cycle<'_> {
                     around.progress(Progress::Text(text));
                 }
             };
-            let (answer, was_stopped) = self.in_time(course, |cancel| {
-                let request = Request {
-                    cancel,
-                    max_output_tokens: allowed.max_output_tokens,
-                    ..request
-                };
-                self.model
-                    .ask(&request, &mut |text| show(&shown.push(text)))
-            });
+            let request = Request {
+                max_output_tokens: allowed.max_output_tokens,
+                ..request
+            };
+            let answer = self
+                .model
+                .ask(&request, &mut |text| show(&shown.push(text)));
             show(&shown.finish());
             let answer = self.masked(answer, journal)?;
             let bill = bill_of(&answer);
@@ -464,8 +447,8 @@ impl Cycle<'_> {
                 cost.output_tokens = cost.output_tokens.saturating_add(usage.output_tokens);
             }
             course.cost.spend = course.cost.spend.saturating_add(spent);
-            if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
-                return Ok(Err(end));
+            if self.cancel.is_set() {
+                return self.given_up(course, journal).map(Err);
             }
             let judgement = self.recovery.judge(&error, attempts);
             journal.event(
@@ -481,14 +464,16 @@ impl Cycle<'_> {
                 "cost": course.cost.to_json(),
             });
             let decision = self.fire("error", &context, journal)?;
+            if decision.is_none() && self.cancel.is_set() {
+                return self.given_up(course, journal).map(Err);
+            }
             let wait = match at_error(&judgement, &error, decision) {
                 Ok(wait) => wait,
                 Err(end) => return Ok(Err(end)),
             };
             around.progress(Progress::Retrying(&judgement.code, wait));
-            let (_, was_stopped) = self.in_time(course, |cancel| cancel.within(wait));
-            if was_stopped && let Some(end) = self.stopped_within(course, journal)? {
-                return Ok(Err(end));
+            if self.cancel.within(wait) {
+                return self.given_up(course, journal).map(Err);
             }
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))

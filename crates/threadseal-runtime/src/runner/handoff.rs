@@ -96,7 +96,7 @@ fn successor(thread: &mut Thread, linked: &mut bool) -> Result<Thread, Error> {
         directive: old.plan.item.clone(),
         inputs: given_inputs(&services, &old.plan.item, old.plan.inputs.clone())?,
         limits: old.plan.limits,
-        cancel: thread.helpers.cancel.clone(),
+        cancel: thread.helpers.asked.clone(),
     };
     // Before a summary costs anything.
     let (starter, inherited) = (thread.helpers.starter, thread.inherited.as_ref());

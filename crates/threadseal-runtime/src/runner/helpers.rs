@@ -7,12 +7,20 @@ use super::parent::Inherited;
 use super::record_writer::RecordWriter;
 use super::services::Services;
 use super::starter::Starter;
+use crate::bounds::END_HOOK_TIME;
 use crate::toolbox::{Cancel, Tool};
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal_core::record::ThreadId;
+use threadseal_store::clock::Clock;
 
 pub(super) struct Helpers {
+    /// Stops the thread on request.
+    pub(super) asked: Cancel,
+    /// The same, and when its time is over: for all that it does.
     pub(super) cancel: Cancel,
+    /// The same, and some time later: for the hooks of its end.
+    pub(super) end: Cancel,
     pub(super) writer: RecordWriter,
     pub(super) children: Arc<Children>,
     pub(super) spawner: Arc<ChildSpawner>,
@@ -25,7 +33,8 @@ pub(super) struct Helpers {
 impl Helpers {
     /// The helpers of a thread that `cancel` stops.
     pub(super) fn new(services: &Services, starter: Starter, cancel: &Cancel) -> Self {
-        let cancel = cancel.below();
+        let asked = cancel.below();
+        let (cancel, end) = (asked.below(), asked.below());
         let writer = RecordWriter::new();
         let most = services.config.resilience.max_concurrent_children;
         let children = Arc::new(Children::of(&cancel, most));
@@ -42,11 +51,22 @@ impl Helpers {
                 starter,
                 Arc::clone(&children),
             )),
+            asked,
             cancel,
+            end,
             writer,
             children,
             spawner,
             starter,
+        }
+    }
+
+    /// The thread may take as long as `left` from now, and its end [`END_HOOK_TIME`] more.
+    pub(super) fn may_take(&self, left: Option<Duration>, clock: &Arc<dyn Clock>) {
+        if let Some(left) = left {
+            self.cancel.set_after(clock, left);
+            let end = left.saturating_add(END_HOOK_TIME);
+            self.end.set_after(clock, end);
         }
     }
 

@@ -36,6 +36,15 @@ use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 use threadseal_store::ledger::OpenStep;
 
+/// The events at which a thread or a graph run is about to end.
+const END_EVENTS: [&str; 5] = [
+    "limit",
+    "after_complete",
+    "graph_completed",
+    "graph_error",
+    "graph_cancelled",
+];
+
 /// The hooks of one thread or graph, in the order in which they are asked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hooks(Vec<Bound>);
@@ -166,6 +175,8 @@ pub(crate) struct HookRunner<'a> {
     pub(crate) thread: &'a str,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) cancel: &'a Cancel,
+    /// Stops the calls of hooks of its end.
+    pub(crate) end: &'a Cancel,
     /// The values that its record does not repeat.
     pub(crate) secrets: &'a Secrets,
     /// The members of every context: `thread_id`, `directive`, `inputs`, …
@@ -239,8 +250,20 @@ impl HookRunner<'_> {
         Ok(fired)
     }
 
-    /// The decision that follows when a hook fails that was to decide.
+    /// The signal that stops the calls of hooks of this event.
+    fn signal(&self, event: &str) -> &Cancel {
+        match END_EVENTS.contains(&event) {
+            true => self.end,
+            false => self.cancel,
+        }
+    }
+
+    /// The decision that follows when a hook fails that was to decide. One that was stopped with
+    /// its thread decides nothing: the thread ends as it was stopped.
     fn failed(&self, bound: &Bound, why: &str) -> Option<Decision> {
+        if self.signal(&bound.hook.event).is_set() {
+            return None;
+        }
         let decides = |action: &Action| action.item_id.render_text(&Value::Null).ok();
         let decides = bound
             .hook
@@ -417,7 +440,7 @@ impl HookRunner<'_> {
                 .primary(primary, kind, &action.item_id, &action.params),
         };
         match found {
-            Ok((tool, input)) => record.run(&*tool, &call.key, &input, self.cancel),
+            Ok((tool, input)) => record.run(&*tool, &call.key, &input, self.signal(&hook.event)),
             Err(why) => Outcome::failed(why),
         }
     }

@@ -390,7 +390,7 @@ impl<R: Runnable> Lifecycle<R> {
     /// When the record could not be written to its end.
     pub(super) fn drive(&mut self) -> Result<Driven<R::End>, Error> {
         let (id, writer) = (self.run.id(), self.helpers.writer.handle());
-        let attendant = stop::attend(&self.services, id, &self.helpers.cancel, writer);
+        let attendant = stop::attend(&self.services, id, &self.helpers.asked, writer);
         let driven = match self.run.work(&mut self.helpers) {
             Ok(end) if R::hands_over(&end) => Ok(Driven::HandsOver(end)),
             Ok(end) => self.finish(end).map(|ran| Driven::Ended(Box::new(ran))),

@@ -11,13 +11,11 @@ use super::block::{inject, refuse_too_long};
 use super::cycle::{End, Pause, ended_by};
 use super::hooks::{HookRunner, ThreadHookRecord};
 use super::thread_plan::ThreadPlan;
-use crate::bounds::END_HOOK_TIME;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit};
 use crate::model::ChatMessage;
 use crate::status::Status;
 use serde_json::{Value, json};
-use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
@@ -91,14 +89,13 @@ pub(super) fn open(
     Ok(None)
 }
 
-/// Asks the hooks of the end. Their calls are stopped after `most`.
+/// Asks the hooks of the end.
 ///
 /// # Errors
 /// As [`open`].
 pub(super) fn close(
     end: &End,
     cost: &Cost,
-    most: Option<Duration>,
     hook_runner: &HookRunner<'_>,
     record: &mut ThreadHookRecord<'_>,
 ) -> Result<(), Error> {
@@ -120,21 +117,7 @@ pub(super) fn close(
     };
     let more = json!({"status": status, "result": text, "outputs": outputs, "error": error,
                       "cost": cost.to_json()});
-    let fired = hook_runner.cancel.for_at_most(most, |cancel| {
-        let hook_runner = HookRunner {
-            cancel,
-            facts: hook_runner.facts.clone(),
-            ..*hook_runner
-        };
-        hook_runner.fire("after_complete", &more, record)
-    });
-    fired.map(drop)
-}
-
-/// How long the hooks of an end may take, given the rest of a limit on time.
-pub(super) fn time_of_end(limit: Option<u64>, elapsed: Duration) -> Option<Duration> {
-    let limit = limit.map(Duration::from_secs);
-    limit.map(|limit| limit.saturating_sub(elapsed).max(END_HOOK_TIME))
+    hook_runner.fire("after_complete", &more, record).map(drop)
 }
 
 /// Records that a thread waits, and for whom; returns the members for its terminal event.

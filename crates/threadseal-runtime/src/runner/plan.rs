@@ -6,7 +6,7 @@
 //! ```
 //! An order that cannot run changes nothing.
 
-use super::graph_tools::GraphTools;
+use super::helpers::Helpers;
 use super::hooks::Hooks;
 use super::parent::Inherited;
 use super::services::Services;
@@ -95,7 +95,7 @@ impl<S> Declared<'_, S> {
         services: &Services,
         parent: Option<&Inherited>,
         more: Vec<Arc<dyn Tool>>,
-        graphs: &Arc<GraphTools>,
+        helpers: &Helpers,
     ) -> Result<Plan<S>, Error> {
         let [own, ordered] = &self.limits;
         let layers = [&services.config.resilience.limits, own, ordered];
@@ -113,7 +113,7 @@ impl<S> Declared<'_, S> {
         }
         let mut tools: Vec<Arc<dyn Tool>> = services.tools.iter().cloned().chain(more).collect();
         let mut used = self.used;
-        let replaced = declared(services, &capabilities, &mut tools, &mut used, graphs)?;
+        let replaced = declared(services, &capabilities, &mut tools, &mut used, helpers)?;
         let primaries = ItemPrimary::all(&services.workshop(), &services.keys, &capabilities);
         Ok(Plan {
             tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
@@ -139,7 +139,7 @@ fn declared(
     capabilities: &Capabilities,
     tools: &mut Vec<Arc<dyn Tool>>,
     used: &mut Vec<Used>,
-    graphs: &Arc<GraphTools>,
+    helpers: &Helpers,
 ) -> Result<u64, Error> {
     let servers = Arc::new(Hub::default());
     let mut replaced = 0;
@@ -165,7 +165,9 @@ fn declared(
         if !item.standing().vouches() {
             tool::Tool::check_unvouched(&node)?;
         }
-        if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &shop, &servers)? {
+        if let Some(mcp) =
+            DeclaredMcp::new(&id, declaration.clone(), &shop, &servers, &helpers.cancel)?
+        {
             replaced += mcp.replaced();
             tools.push(Arc::new(mcp));
         } else if let Some(command) = DeclaredCommand::new(&id, declaration, shop.clone()) {
@@ -175,6 +177,6 @@ fn declared(
         }
         used.push(item.used());
     }
-    graphs.declared(capabilities, tools, used)?;
+    helpers.graphs.declared(capabilities, tools, used)?;
     Ok(replaced)
 }

@@ -261,6 +261,12 @@ impl ThreadRun {
     fn live(&mut self, helpers: &Helpers, cost: &mut Cost) -> Result<End, Error> {
         let (services, plan, id) = (&self.services, &self.plan, &self.id);
         let (cancel, writer) = (&helpers.cancel, &helpers.writer);
+        let began = services.host.clock.elapsed();
+        let gone = self.start.carried.elapsed;
+        let gone = gone.saturating_add(self.taken_over.cost.elapsed);
+        let most = plan.limits.duration_seconds.map(Duration::from_secs);
+        let left = most.map(|most| most.saturating_sub(gone));
+        helpers.may_take(left, &services.host.clock);
         let children = &*helpers.children;
         let callees = ThreadCallees {
             services,
@@ -274,6 +280,7 @@ impl ThreadRun {
             thread: id.as_str(),
             clock: &*services.host.clock,
             cancel,
+            end: &helpers.end,
             secrets: &services.secrets,
             facts: lifecycle_hooks::facts(plan, id, self.continues.as_ref()),
         };
@@ -303,7 +310,7 @@ impl ThreadRun {
             cost: self.taken_over.cost,
             carried: self.start.carried,
             own: self.taken_over.cost.spend,
-            began: services.host.clock.elapsed(),
+            began,
             before: self.taken_over.cost.elapsed,
         };
         let system = plan.subject.layers.system_prompt();
@@ -354,17 +361,11 @@ impl ThreadRun {
             (None, None) => cycle.run(&mut course, journal, &mut around),
         };
         let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
-        let limit = plan.limits.duration_seconds.map(Duration::from_secs);
-        let spent = || {
-            let own = course.elapsed(&*services.host.clock);
-            course.carried.elapsed.saturating_add(own)
-        };
-        let late = || limit.is_some_and(|limit| spent() > limit);
         // Its record ends after those of its children. Their work was requested, unless the thread
         // failed.
         let wait = |journal: &mut Journal| {
             while children.is_busy() {
-                if !completed || late() {
+                if !completed {
                     children.cancel().set();
                 }
                 writer.serve_for(POLL_INTERVAL, journal);
@@ -383,8 +384,7 @@ impl ThreadRun {
             journal: &mut *journal,
             writer,
         };
-        let most = lifecycle_hooks::time_of_end(plan.limits.duration_seconds, spent());
-        let closed = lifecycle_hooks::close(&end, cost, most, &hook_runner, &mut record);
+        let closed = lifecycle_hooks::close(&end, cost, &hook_runner, &mut record);
         // Work that hooks began counts, too, and ends before the thread.
         total(course.own, wait(journal), cost);
         closed?;

@@ -97,7 +97,7 @@ pub(super) fn prepare(
             summary,
         },
     };
-    let mut plan = declared.admit(services, parent, more, &helpers.graphs)?;
+    let mut plan = declared.admit(services, parent, more, helpers)?;
     plan.tools.children(&helpers.child_tool);
     Ok(plan)
 }

@@ -216,9 +216,7 @@ fn outcome(fate: Fate, stdout: &Output, stderr: &Output) -> Outcome {
             }
         }
         Fate::TimedOut => Some(format!("it took too long and was stopped: {NOT_KNOWN}")),
-        Fate::Cancelled => Some(format!(
-            "it was stopped, for the thread is cancelled: {NOT_KNOWN}"
-        )),
+        Fate::Stopped(why) => Some(format!("it was stopped, for {why}: {NOT_KNOWN}")),
     };
     // Only an exit code proves that the command finished.
     let unknown = !matches!(fate, Fate::Ended(status) if status.code().is_some());

@@ -16,7 +16,7 @@ mod primaries;
 mod process;
 mod script;
 mod tool;
-pub use crate::cancel::Cancel;
+pub use crate::cancel::{Cancel, Stopped};
 pub use chest::{Permitted, Toolbox};
 pub use command::{DeclaredCommand, Workshop};
 pub use files::{ReadFile, WriteFile};

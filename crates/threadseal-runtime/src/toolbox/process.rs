@@ -5,13 +5,13 @@
 //!                        │ stdout, stderr: kept up to a bound, read to their end
 //!                        ├─ exits            Ended { code or signal, output }
 //!                        ├─ timeout          the whole group is killed: TimedOut
-//!                        └─ cancelled        the whole group is killed: Cancelled
+//!                        └─ thread stops     the whole group is killed: Stopped
 //! ```
 //! The environment contains only the variables that the caller lists. Processes that a command
 //! leaves running in its group end with it.
 
-use super::Cancel;
 use super::script::ScriptFile;
+use super::{Cancel, Stopped};
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{Read, Write as _};
@@ -55,8 +55,8 @@ pub(crate) enum Fate {
     /// It ended; this program did not stop it.
     Ended(ExitStatus),
     TimedOut,
-    /// It was killed because the thread was cancelled.
-    Cancelled,
+    /// It was killed because the thread shall stop.
+    Stopped(Stopped),
 }
 
 /// Runs `task` to its end.
@@ -168,8 +168,8 @@ fn watch(ended: &Receiver<ExitStatus>, timeout: Duration, cancel: &Cancel) -> Fa
             Err(RecvTimeoutError::Disconnected) => return Fate::Ended(ExitStatus::from_raw(-1)),
             Err(RecvTimeoutError::Timeout) => left -= slice,
         }
-        if cancel.is_set() {
-            return Fate::Cancelled;
+        if let Some(why) = cancel.why() {
+            return Fate::Stopped(why);
         }
         if left.is_zero() {
             return Fate::TimedOut;
@@ -256,7 +256,10 @@ mod tests {
             thread::sleep(Duration::from_millis(200));
             setter.set();
         });
-        assert_eq!(run(shell("sleep 60"), &cancel).unwrap().0, Fate::Cancelled);
+        assert_eq!(
+            run(shell("sleep 60"), &cancel).unwrap().0,
+            Fate::Stopped(Stopped::Asked)
+        );
     }
 
     #[test]

@@ -27,15 +27,15 @@ impl Cycle<'_> {
         journal: &mut Journal,
         around: &mut dyn Surroundings,
     ) -> Result<Option<End>, Error> {
-        let mut end = None;
+        let (mut end, mut stopped) = (None, false);
         let mut place = 0;
         while let Some(call) = calls.get(place) {
             let outcome = match &end {
                 Some(End::Cancelled) => self.not_run(call, journal, "the thread was cancelled")?,
                 Some(_) => self.not_run(call, journal, "the thread has returned")?,
-                None if self.cancel.is_set() => {
-                    end = Some(End::Cancelled);
-                    self.not_run(call, journal, "the thread was cancelled")?
+                None if let Some(why) = self.cancel.why() => {
+                    stopped = true;
+                    self.not_run(call, journal, &why.to_string())?
                 }
                 None if place >= MAX_CALLS_PER_TURN => {
                     let why = format!("at most {MAX_CALLS_PER_TURN} calls in one answer");
@@ -68,7 +68,10 @@ impl Cycle<'_> {
             course.messages.push(result_of(call, &outcome));
             place += 1;
         }
-        Ok(end)
+        match stopped && end.is_none() {
+            true => self.given_up(course, journal).map(Some),
+            false => Ok(end),
+        }
     }
 
     /// Answers the calls of an answer that went over a limit.
@@ -196,6 +199,10 @@ impl Cycle<'_> {
                 let outcome = self.not_run(call, journal, "a hook ends the thread")?;
                 return Ok((outcome, Some(end)));
             }
+        }
+        // A guard that was stopped has not let this pass.
+        if let Some(why) = self.cancel.why() {
+            return Ok((self.not_run(call, journal, &why.to_string())?, None));
         }
         let key = self.key(call, journal);
         let step = journal.intend(call, &call.name, &key)?;

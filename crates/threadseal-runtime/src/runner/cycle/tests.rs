@@ -72,6 +72,7 @@ fn looped_with(
             thread: id.as_str(),
             clock: &SystemClock,
             cancel,
+            end: &Cancel::default(),
             secrets: &secrets,
             facts: json!({}),
         },
@@ -87,6 +88,9 @@ fn looped_with(
         began: SystemClock.elapsed(),
         before: Duration::ZERO,
     };
+    if let Some(seconds) = limits.duration_seconds {
+        cancel.set_after(&scene.host.clock, Duration::from_secs(seconds));
+    }
     let end = cycle.run(&mut course, &mut journal, &mut Penny).unwrap();
     journal
         .end(Ending::Completed, &course.cost, json!({}))

@@ -138,7 +138,7 @@ fn gathered(foreach: &Foreach, results: Results, cancel: &Cancel) -> Did {
         Some(first) => Some(format!(
             "{failed} of {items} items failed; the first: {first}"
         )),
-        None if called < items && cancel.is_set() => Some("cancelled".to_owned()),
+        None if called < items && cancel.is_set() => cancel.why().map(|why| why.to_string()),
         None if called < items => Some(format!(
             "the results of {called} of {items} items have more than {MAX_STATE_BYTES} bytes"
         )),

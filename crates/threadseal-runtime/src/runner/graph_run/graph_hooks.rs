@@ -61,6 +61,7 @@ pub(super) fn fire(
         thread: id,
         clock: &*run.services.host.clock,
         cancel,
+        end: &run.end,
         secrets: &run.services.secrets,
         facts,
     };

@@ -50,7 +50,7 @@ pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<
             failing => return lead_off(run, &account, &error, &result, &failing),
         }
     }
-    Ok(AfterNode::Ended(End::Cancelled))
+    Ok(AfterNode::Stopped)
 }
 
 /// One attempt at a node: the next node, or why it failed, and the result of its call.

@@ -39,6 +39,8 @@ pub(super) enum AfterNode {
     Returned(Value),
     /// The run ends here.
     Ended(End),
+    /// The run shall stop.
+    Stopped,
 }
 
 /// The handling of a node that failed.

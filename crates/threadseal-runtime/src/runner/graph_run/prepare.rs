@@ -63,7 +63,7 @@ pub(super) fn prepare(
         subject: graph,
     };
     let more = vec![Arc::clone(&helpers.child_tool)];
-    declared.admit(services, parent, more, &helpers.graphs)
+    declared.admit(services, parent, more, helpers)
 }
 
 pub(super) fn has_variables(services: &Services, names: &[String]) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::bounds::MAX_STATE_BYTES;
 use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
 use crate::limit::{Cost, LimitHit};
-use crate::toolbox::Tool;
+use crate::toolbox::{Cancel, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,8 @@ pub(in crate::runner) struct GraphRun {
     pub(super) files: Files,
     pub(super) child_tool: Arc<dyn Tool>,
     pub(super) children: Arc<Children>,
+    /// Stops the calls of hooks of its end.
+    pub(super) end: Cancel,
     /// Keys under which calls of the step that was left are made again, by the calls' ids.
     pub(super) keys: BTreeMap<String, String>,
     /// When it began, by the clock's steady time.

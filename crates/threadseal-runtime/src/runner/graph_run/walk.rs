@@ -3,7 +3,7 @@
 use super::super::derived_files::{DerivedFiles, new_knowledge};
 use super::super::helpers::Helpers;
 use super::super::lifecycle::{BegunRecord, Runnable};
-use super::super::lifecycle_hooks::{limit_members, time_of_end};
+use super::super::lifecycle_hooks::limit_members;
 use super::super::order::{GraphOrder, Ran};
 use super::super::parent::Inherited;
 use super::super::record_writer::{RecordWriter, WriteHandle};
@@ -20,7 +20,7 @@ use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position, Standing};
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::status::Status;
-use crate::toolbox::Cancel;
+use crate::toolbox::{Cancel, Stopped};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,6 +107,7 @@ impl Runnable for GraphRun {
             files,
             child_tool: Arc::clone(&helpers.child_tool),
             children: Arc::clone(&helpers.children),
+            end: helpers.end.clone(),
             keys: start.keys,
             began: services.host.clock.elapsed(),
             own_steps: 0,
@@ -129,6 +130,9 @@ impl Runnable for GraphRun {
 
     /// Children send their requests to write to the helpers' writer.
     fn work(&mut self, helpers: &mut Helpers) -> Result<End, Error> {
+        let most = self.plan.limits.duration_seconds.map(Duration::from_secs);
+        let left = most.map(|most| most.saturating_sub(self.cost().elapsed));
+        helpers.may_take(left, &self.services.host.clock);
         let Helpers { cancel, writer, .. } = helpers;
         let (handle, record) = (writer.handle(), Arc::clone(&self.record));
         let over = AtomicBool::new(false);
@@ -240,9 +244,8 @@ impl Runnable for GraphRun {
 /// The record of a run ends after those of its children. Their work was requested, unless the
 /// run failed.
 fn children_end(run: &GraphRun, completed: bool) {
-    let limit = run.plan.limits.duration_seconds.map(Duration::from_secs);
     while run.children.is_busy() {
-        if !completed || limit.is_some_and(|limit| run.cost().elapsed > limit) {
+        if !completed {
             run.children.cancel().set();
         }
         thread::sleep(POLL_INTERVAL);
@@ -271,8 +274,7 @@ fn at_end(run: &GraphRun, end: End, cancel: &Cancel) -> Result<End, Error> {
         End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
         End::Suspended { .. } | End::LimitReached { .. } => return Ok(end),
     };
-    let most = time_of_end(run.plan.limits.duration_seconds, run.cost().elapsed);
-    cancel.for_at_most(most, |cancel| fire(run, event, more, cancel))?;
+    fire(run, event, more, cancel)?;
     Ok(end)
 }
 
@@ -316,6 +318,7 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
             AfterNode::Next(None) => return completed(run, Value::Null, cancel),
             AfterNode::Returned(output) => return completed(run, output, cancel),
             AfterNode::Ended(end) => return Ok(end),
+            AfterNode::Stopped => return given_up(run, cancel),
         }
         if let Some(end) = stopped(run, cancel, When::AfterTurn)? {
             return Ok(end);
@@ -325,11 +328,20 @@ fn walk(run: &mut GraphRun, cancel: &Cancel) -> Result<End, Error> {
 
 fn stopped(run: &GraphRun, cancel: &Cancel, when: When) -> Result<Option<End>, Error> {
     if cancel.is_set() {
-        return Ok(Some(End::Cancelled));
+        return given_up(run, cancel).map(Some);
     }
     let hit = exceeded(run, when);
     hit.map(|hit| at_limit(run, hit, Value::Null, cancel))
         .transpose()
+}
+
+/// How a run ends that was stopped: at its limit where its own time is over; else it is
+/// cancelled, on request or with its parent.
+fn given_up(run: &GraphRun, cancel: &Cancel) -> Result<End, Error> {
+    match exceeded(run, When::BeforeTurn) {
+        Some(hit) if cancel.why() == Some(Stopped::Late) => at_limit(run, hit, Value::Null, cancel),
+        _ => Ok(End::Cancelled),
+    }
 }
 
 /// The end of a run after its last node. One that is over a limit is not completed.

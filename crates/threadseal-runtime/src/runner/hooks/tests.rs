@@ -138,6 +138,7 @@ fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
         thread: id.as_str(),
         clock: &SystemClock,
         cancel: &Cancel::default(),
+        end: &Cancel::default(),
         secrets: &known(),
         facts: json!({"thread_id": id.as_str(), "inputs": {"name": "Ada"}}),
     };
@@ -324,18 +325,8 @@ fn knowledge_comes_back_as_a_block_where_its_author_or_a_leave_names_it() {
 // T-TOL-34
 #[test]
 fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
-    use crate::bounds::END_HOOK_TIME;
     use crate::runner::cycle::End;
-    use crate::runner::lifecycle_hooks::{close, time_of_end};
-    let second = Duration::from_secs;
-    for (most, gone, left) in [
-        (Some(100), 10, Some(second(90))),
-        (Some(100), 99, Some(END_HOOK_TIME)),
-        (Some(1), 9999, Some(END_HOOK_TIME)),
-        (None, 1, None),
-    ] {
-        assert_eq!(time_of_end(most, second(gone)), left, "{most:?} {gone}");
-    }
+    use crate::runner::lifecycle_hooks::close;
     let scene = Scene::new();
     let (id, mut journal) = scene.journal();
     // It works until it is stopped.
@@ -345,6 +336,8 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
             false => Outcome::ok("done"),
         }
     });
+    let ending = Cancel::default();
+    ending.set_after(&scene.host.clock, Duration::from_millis(20));
     let hook_runner = HookRunner {
         hooks: &own(&hook("tell", "after_complete", "demo/echo", "n: 1")),
         callees: &One(endless),
@@ -352,6 +345,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         thread: id.as_str(),
         clock: &SystemClock,
         cancel: &Cancel::default(),
+        end: &ending,
         secrets: &known(),
         facts: json!({}),
     };
@@ -360,8 +354,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
         writer: &RecordWriter::new(),
     };
     let end = End::Failed("why".to_owned());
-    let most = Some(Duration::from_millis(20));
-    close(&end, &Cost::default(), most, &hook_runner, &mut record).unwrap();
+    close(&end, &Cost::default(), &hook_runner, &mut record).unwrap();
     assert!(!hook_runner.cancel.is_set());
     journal
         .end(Ending::Completed, &Cost::default(), json!({}))

@@ -81,10 +81,15 @@ impl Hub {
     ///
     /// # Errors
     /// As [`Connection::open`] and [`Connection::offer`]; kind `External` when it takes too long.
-    pub(super) fn offer(&self, order: Order, timeout: Duration) -> Result<Offer, Error> {
+    pub(super) fn offer(
+        &self,
+        order: Order,
+        timeout: Duration,
+        cancel: &Cancel,
+    ) -> Result<Offer, Error> {
         let (reply, answer) = mpsc::sync_channel(1);
         let _asking = self.ask(order, Ask::Offer(reply))?;
-        wait(&answer, timeout, &Cancel::default())?
+        wait(&answer, timeout, cancel)?
     }
 
     /// Calls a tool.
@@ -185,8 +190,8 @@ fn wait<T>(
             }
             Err(RecvTimeoutError::Timeout) => left -= slice,
         }
-        if cancel.is_set() {
-            return Err(given_up("it was stopped, for the thread is cancelled"));
+        if let Some(why) = cancel.why() {
+            return Err(given_up(&format!("it was stopped, for {why}")));
         }
         if left.is_zero() {
             return Err(given_up("it took too long and was given up"));

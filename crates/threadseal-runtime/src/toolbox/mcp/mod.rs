@@ -21,7 +21,7 @@ mod hub;
 mod server;
 
 use super::command::{SCRIPT_VARIABLE, Workshop};
-use super::{Invocation, Outcome, Tool, model_name};
+use super::{Cancel, Invocation, Outcome, Tool, model_name};
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_MCP_DESCRIPTION_BYTES, MAX_MCP_SCHEMA_BYTES};
 use crate::item::ItemId;
 use crate::model::ToolSchema;
@@ -52,7 +52,7 @@ pub struct DeclaredMcp {
 
 impl DeclaredMcp {
     /// The tool of this id; None when the declaration is none of an MCP server. Where the project
-    /// gives no schema, the server's schema is requested.
+    /// gives no schema, the server's schema is requested, unless `cancel` stops it.
     ///
     /// # Errors
     /// When its script does not verify. When the server cannot be reached, does not have the tool, or describes it beyond bounds.
@@ -61,6 +61,7 @@ impl DeclaredMcp {
         declaration: tool::Tool,
         shop: &Workshop,
         hub: &Arc<Hub>,
+        cancel: &Cancel,
     ) -> Result<Option<Self>, Error> {
         let tool::ToolKind::Mcp(McpTool { server, tool: name }) = declaration.kind.clone() else {
             return Ok(None);
@@ -80,7 +81,7 @@ impl DeclaredMcp {
                     tool: name.clone(),
                     shown: None,
                 };
-                let mut offer = hub.offer(order, declaration.timeout)?;
+                let mut offer = hub.offer(order, declaration.timeout, cancel)?;
                 let digest = offer.digest();
                 replaced = shop.secrets.mask_text(&mut offer.description);
                 replaced += shop.secrets.mask_value(&mut offer.schema);

@@ -70,7 +70,13 @@ fn declared_with(
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
     let id = ItemId::parse("team/echo").unwrap();
-    let made = DeclaredMcp::new(&id, tool, &shop, &Arc::new(Hub::default()))?;
+    let made = DeclaredMcp::new(
+        &id,
+        tool,
+        &shop,
+        &Arc::new(Hub::default()),
+        &Cancel::default(),
+    )?;
     Ok(made.unwrap())
 }
 
