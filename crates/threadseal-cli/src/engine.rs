@@ -12,6 +12,7 @@ use crate::project::ProjectArgs;
 use crate::redact_secrets;
 use crate::render::clean::Clean;
 use crate::replay;
+use crate::supervise;
 use crate::trusted_projects;
 use crate::verifying;
 use clap::{Args, ValueEnum};
@@ -364,6 +365,7 @@ fn make(
         tools,
         environment,
         secrets,
+        supervisor: Some(supervise::supervisor()),
         watch: Arc::new(Live::new(context)),
     }))
 }

@@ -61,6 +61,8 @@ mod session_seal;
 #[cfg(feature = "capture")]
 mod sessions;
 mod signing;
+#[cfg(feature = "agent")]
+mod supervise;
 mod trust_file;
 mod trusted_projects;
 mod verified_events;
@@ -69,8 +71,14 @@ mod verifying;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit::guarded(|| match args::parse(std::env::args_os()) {
-        Ok(cli) => cmd::run(&cli.global, cli.command, args::definition),
-        Err(exit) => exit,
+    exit::guarded(|| {
+        #[cfg(feature = "agent")]
+        if let Some(tool) = supervise::asked(std::env::args_os()) {
+            return supervise::run(&tool);
+        }
+        match args::parse(std::env::args_os()) {
+            Ok(cli) => cmd::run(&cli.global, cli.command, args::definition),
+            Err(exit) => exit,
+        }
     })
 }

@@ -115,6 +115,14 @@ pub(crate) const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a killed command may take to be gone, and its output to end.
 pub(crate) const KILL_GRACE: Duration = Duration::from_secs(2);
+/// How long the supervisor of a tool may take to begin: a machine may be busy.
+pub(crate) const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How often a supervisor waits for processes that ended below it.
+pub(crate) const REAP_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a supervisor kills what is left below it, 2 ms apart.
+pub(crate) const MAX_KILL_ROUNDS: usize = 1000;
+/// Longest report of a supervisor in bytes.
+pub(crate) const MAX_REPORT_BYTES: usize = 64;
 /// How often a running thread checks for a request to end.
 pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// How long a process that is asked to end may take before it is ended.

@@ -9,6 +9,7 @@ mod refusals;
 mod resume;
 mod strayed;
 mod tour;
+pub(crate) mod trees;
 
 use crate::prelude::*;
 use std::net::{TcpListener, TcpStream};

@@ -464,9 +464,6 @@ impl Cycle<'_> {
                 "cost": course.cost.to_json(),
             });
             let decision = self.fire("error", &context, journal)?;
-            if decision.is_none() && self.cancel.is_set() {
-                return self.given_up(course, journal).map(Err);
-            }
             let wait = match at_error(&judgement, &error, decision) {
                 Ok(wait) => wait,
                 Err(end) => return Ok(Err(end)),

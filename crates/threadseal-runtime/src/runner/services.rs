@@ -11,7 +11,7 @@ use crate::project::{Project, ProjectId};
 use crate::project_id;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
-use crate::toolbox::{Tool, Workshop};
+use crate::toolbox::{Supervisor, Tool, Workshop};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +56,9 @@ pub struct Services {
     pub environment: Arc<Vec<(String, String)>>,
     /// The values that no record repeats.
     pub secrets: Arc<Secrets>,
+    /// What ends all that a tool starts, also when this process dies. Without it only the process
+    /// groups of tools are killed, and not when this process dies.
+    pub supervisor: Option<Supervisor>,
     /// The observer.
     pub watch: Arc<dyn Watch>,
 }
@@ -124,6 +127,7 @@ impl Services {
             policy: self.policy,
             environment: Arc::clone(&self.environment),
             secrets: Arc::clone(&self.secrets),
+            supervisor: self.supervisor.clone(),
         }
     }
 

@@ -379,6 +379,8 @@ impl ThreadRun {
         };
         *cost = course.cost;
         total(course.own, wait(journal), cost);
+        // The wait for children counts.
+        cost.elapsed = course.elapsed(&*services.host.clock);
         let end = cycle.settled(ran?, &course.carried, cost, journal)?;
         let mut record = ThreadHookRecord {
             journal: &mut *journal,

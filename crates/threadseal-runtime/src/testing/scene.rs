@@ -433,6 +433,7 @@ impl Scene {
             tools,
             environment: Arc::new(vec![path]),
             secrets: Arc::default(),
+            supervisor: None,
             watch: Arc::new(Ignore),
         })
     }

@@ -10,6 +10,7 @@
 
 use super::process::{Fate, Output, Task, run};
 use super::script::ScriptFile;
+use super::supervisor::Supervisor;
 use super::{Invocation, Outcome, Tool, model_name};
 use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, ItemPolicy};
 use crate::model::ToolSchema;
@@ -51,6 +52,8 @@ pub struct Workshop {
     pub environment: Arc<Vec<(String, String)>>,
     /// The values that no record repeats.
     pub secrets: Arc<Secrets>,
+    /// What ends all that a command or a server starts; None: their process groups are killed.
+    pub supervisor: Option<Supervisor>,
 }
 
 impl Workshop {
@@ -139,6 +142,7 @@ impl DeclaredCommand {
             .map(|template| template.render_text(&context));
         Ok(Task {
             argv: self.command.argv(&context)?,
+            supervisor: self.shop.supervisor.clone(),
             directory,
             environment,
             script,

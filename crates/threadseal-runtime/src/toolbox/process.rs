@@ -1,23 +1,24 @@
 //! Runs a command that a tool declares, within its bounds.
 //!
 //! ```text
-//! argv, no shell ─► own process group ─► stdin, then closed
+//! argv, no shell ─► under a supervisor ─► stdin, then closed
 //!                        │ stdout, stderr: kept up to a bound, read to their end
 //!                        ├─ exits            Ended { code or signal, output }
-//!                        ├─ timeout          the whole group is killed: TimedOut
-//!                        └─ thread stops     the whole group is killed: Stopped
+//!                        ├─ timeout          TimedOut
+//!                        └─ thread stops     Stopped
 //! ```
 //! The environment contains only the variables that the caller lists. Processes that a command
-//! leaves running in its group end with it.
+//! leaves running end with it: all of them under a supervisor ([`super::supervisor`]), those of its
+//! group without one.
 
 use super::script::ScriptFile;
+use super::supervisor::{Launch, Launched, Supervisor};
 use super::{Cancel, Stopped};
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
-use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::{Read, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::io::{PipeWriter, Read, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -27,6 +28,8 @@ use threadseal_core::error::{Error, ErrorKind};
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) argv: Vec<String>,
+    /// What ends all that it starts.
+    pub(crate) supervisor: Option<Supervisor>,
     /// Where it runs.
     pub(crate) directory: PathBuf,
     /// The complete environment.
@@ -65,46 +68,29 @@ pub(crate) enum Fate {
 /// Kind `InvalidInput` when it names no program, `External` when it cannot be started: nothing has
 /// run then.
 pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output), Error> {
-    let (program, arguments) = task
-        .argv
-        .split_first()
-        .ok_or_else(|| Error::invalid("the command is empty"))?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(&task.directory)
-        .env_clear()
-        .envs(task.environment)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::External,
-                format!("cannot start {program}: {error}"),
-            )
-            .with_source(error)
-        })?;
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    feed(&mut child, task.stdin);
-    let stdout = child
-        .stdout
-        .take()
-        .map(|pipe| drain(pipe, task.max_output_bytes));
-    let stderr = child
-        .stderr
-        .take()
-        .map(|pipe| drain(pipe, task.max_output_bytes));
-    let ended = wait(child);
+    let launch = Launch {
+        argv: &task.argv,
+        directory: &task.directory,
+        environment: &task.environment,
+        stderr: Stdio::piped(),
+    };
+    let Launched {
+        mut child,
+        input,
+        mut tether,
+    } = launch.start(task.supervisor.as_ref())?;
+    feed(input, task.stdin);
+    let most = task.max_output_bytes;
+    let stdout = child.stdout.take().map(|pipe| drain(pipe, most));
+    let stderr = child.stderr.take().map(|pipe| drain(pipe, most));
+    let ended = tether.watch(child).map_err(|error| {
+        Error::new(ErrorKind::External, format!("cannot watch it: {error}")).with_source(error)
+    })?;
     let fate = watch(&ended, task.timeout, cancel);
-    // Also after a command has ended: processes that it left in its group must not outlive the
-    // call.
-    if let Some(group) = group {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    if !matches!(fate, Fate::Ended(_)) {
-        let _ = ended.recv_timeout(KILL_GRACE);
+    // Also after a command has ended: processes that it left behind must not outlive the call.
+    match fate {
+        Fate::Ended(_) => tether.cut(),
+        Fate::TimedOut | Fate::Stopped(_) => tether.cut_and_wait(&ended),
     }
     drop(task.script);
     Ok((fate, collect(stdout), collect(stderr)))
@@ -112,11 +98,9 @@ pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output),
 
 /// Writes its standard input on an OS thread of its own: a command that writes before it reads
 /// would block us both.
-fn feed(child: &mut Child, bytes: Vec<u8>) {
-    if let Some(mut pipe) = child.stdin.take() {
-        // A command need not read its standard input.
-        thread::spawn(move || pipe.write_all(&bytes));
-    }
+fn feed(mut input: PipeWriter, bytes: Vec<u8>) {
+    // A command need not read its standard input.
+    thread::spawn(move || input.write_all(&bytes));
 }
 
 type Drained = (Arc<Mutex<Output>>, Receiver<()>);
@@ -148,16 +132,6 @@ fn collect(drained: Option<Drained>) -> Output {
     output.clone()
 }
 
-fn wait(mut child: Child) -> Receiver<ExitStatus> {
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
-        if let Ok(status) = child.wait() {
-            let _ = send.send(status);
-        }
-    });
-    receive
-}
-
 fn watch(ended: &Receiver<ExitStatus>, timeout: Duration, cancel: &Cancel) -> Fate {
     let mut left = timeout;
     loop {
@@ -184,6 +158,7 @@ mod tests {
     fn shell(script: &str) -> Task {
         Task {
             argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            supervisor: None,
             directory: "/".into(),
             environment: vec![("GREETING".to_owned(), "hello".to_owned())],
             script: None,

@@ -90,3 +90,26 @@ fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     ended.verify("").exits(0);
     ended.ok("thread inspect");
 }
+
+// T-TOL-42
+#[test]
+fn what_a_tool_started_dies_when_its_worker_is_killed() {
+    use crate::run::trees::{are_gone, mark, marked};
+    let Some(ended) = Ended::new() else { return };
+    ended.slow(60);
+    let sandbox = &ended.sandbox;
+    let script = "setsid sleep 600 & echo >>began; sleep 600";
+    let tool = format!(
+        "tool_type: command\ncommand: [/bin/sh, -c, '{script}']\nconfig_schema:\n  type: object\n{}",
+        mark(sandbox)
+    );
+    sandbox.sealed("p/.ai/tools/demo/nap.yaml", tool);
+    ended.ok("run demo/slow --detach");
+    let mut worker = ended.worker("--script nap.yaml");
+    while ended.naps() < 1 || marked(sandbox).len() < 4 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    are_gone(sandbox);
+}

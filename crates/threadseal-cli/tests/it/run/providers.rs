@@ -3,6 +3,7 @@
 use super::accept;
 use crate::prelude::*;
 use std::net::TcpListener;
+use threadseal_store::clock::{Clock as _, SystemClock};
 
 const WRITE: &str = "rye_file-system_write";
 
@@ -288,4 +289,45 @@ fn no_variable_is_sent_for_an_unsigned_setting() {
     ran.exits(2)
         .fails_with("models.yaml:2: `key_env` of a provider is never taken");
     assert!(listener.accept().is_err(), "a request was sent");
+}
+
+/// Answers each request with one piece after the other, and never to the end.
+fn dripping(piece: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = accept(&listener);
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        let mut sent = stream.write_all(head.as_bytes());
+        while sent.is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+            sent = stream.write_all(piece.as_bytes());
+        }
+    });
+    url
+}
+
+// T-TOL-38
+#[test]
+fn a_provider_that_drips_for_ever_ends_with_the_time_of_the_thread() {
+    let delta = json!({"model": "m-1", "choices": [{"index": 0, "delta": {"content": "a"},
+                       "finish_reason": null}]});
+    for piece in [": comment\n\n".to_owned(), format!("data: {delta}\n\n")] {
+        let sandbox = project();
+        let url = dripping(piece);
+        let text = directive("write", "", "");
+        seal(&sandbox, "p/.ai/directives/demo/write.md", &text);
+        let models = format!(
+            "providers:\n  local: {{adapter: openai, base_url: '{url}', key_env: LOCAL_KEY}}\nmodels:\n  \
+             - {{id: local-m, provider: local, context_window: 8000, prices: {{input: 1, output: 10}}}}\n"
+        );
+        seal(&sandbox, "p/.ai/config/agent/models.yaml", &models);
+        let mut command = sandbox.command();
+        command.env("LOCAL_KEY", "not-a-real-key");
+        let line = "run demo/write --project p -i name=Ada --model local-m --limit duration_seconds=1 --json";
+        let began = SystemClock.elapsed();
+        let ran = Ran::of(command.args(words(line)).output().unwrap()).exits(3);
+        assert!(SystemClock.elapsed() - began < Duration::from_secs(20));
+        ran.json().is(json!({"status": "limit_reached"}));
+    }
 }

@@ -13,3 +13,4 @@ mod registry_rows;
 mod resumption;
 mod rye_threads;
 mod symbolic_links;
+mod time_limits;

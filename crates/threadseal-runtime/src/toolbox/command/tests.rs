@@ -23,6 +23,7 @@ fn run_under(
         policy,
         environment: Arc::new(environment),
         secrets: Arc::default(),
+        supervisor: None,
     };
     let declaration = format!("tool_type: command\n{declaration}");
     let declaration = tool::Tool::parse("t.yaml", &declaration).unwrap();

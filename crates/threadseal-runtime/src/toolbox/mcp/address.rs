@@ -1,5 +1,6 @@
 //! [`Address`]: where an MCP server is reached.
 
+use crate::toolbox::Supervisor;
 use std::path::PathBuf;
 
 /// How to reach a server: the part that all tools of one server share.
@@ -10,6 +11,8 @@ pub(super) enum Address {
         argv: Vec<String>,
         directory: PathBuf,
         environment: Vec<(String, String)>,
+        /// What ends all that it starts.
+        supervisor: Option<Supervisor>,
     },
     /// Streamable HTTP.
     Http {

@@ -177,6 +177,7 @@ fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Er
                 argv: command.argv(&context)?,
                 directory,
                 environment,
+                supervisor: shop.supervisor.clone(),
             })
         }
         McpServer::Http { url, header_env } => {

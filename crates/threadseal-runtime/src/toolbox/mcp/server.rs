@@ -1,8 +1,8 @@
 //! [`Connection`]: the connection to one MCP server.
 //!
 //! ```text
-//! stdio   own process group, listed environment
-//!           ─► initialize ─► tools/list ─► tools/call … ─► closed, group killed
+//! stdio   under a supervisor, listed environment
+//!           ─► initialize ─► tools/list ─► tools/call … ─► closed, all of it killed
 //! http    reqwest, no redirect, headers
 //!           ─► the same
 //! ```
@@ -14,6 +14,7 @@ use crate::bounds::{
     KILL_GRACE, MAX_MCP_MESSAGE_BYTES, MAX_MCP_PAGES, MAX_MCP_TOOLS, MODEL_CONNECT_TIMEOUT,
     POLL_INTERVAL,
 };
+use crate::toolbox::supervisor::{Launch, Launched, Tether};
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
@@ -24,15 +25,17 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError, serve_client};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::io;
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use tokio::process::{Child, Command};
+use tokio::net::unix::pipe::Sender;
+use tokio::process::ChildStdout;
 
 /// The member of a call's `_meta` that names it.
 const CALL_MEMBER: &str = "threadseal/call";
@@ -72,24 +75,22 @@ pub(super) struct Connection {
     process: Option<Process>,
 }
 
+/// A server that was started, or its supervisor.
 struct Process {
-    child: Child,
-    group: Option<Pid>,
+    child: Option<Child>,
+    tether: Tether,
 }
 
 impl Process {
-    /// Kills the rest of its process group. Permitted only before the process was waited for: until
-    /// then no other process gets its number.
-    fn kill(&mut self) {
-        if let Some(group) = self.group.take() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-
-    /// Waits until it has ended, without taking note of it.
+    /// Waits until it has ended, without taking note of it: until it is waited for, no other process
+    /// gets its number.
     async fn ended(&self) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        while let Some(pid) = self.group
+        let number = self
+            .child
+            .as_ref()
+            .and_then(|child| i32::try_from(child.id()).ok());
+        while let Some(pid) = number.and_then(Pid::from_raw)
             && let Ok(None) = waitid(WaitId::Pid(pid), options)
         {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -99,7 +100,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        self.tether.cut();
+        if let Some(child) = self.child.take() {
+            let _ = self.tether.watch(child);
+        }
     }
 }
 
@@ -136,12 +140,29 @@ impl Connection {
                 argv,
                 directory,
                 environment,
+                supervisor,
             } => {
-                let mut process = start(argv, directory, environment)?;
-                let pipes = (process.child.stdout.take(), process.child.stdin.take());
-                let (Some(output), Some(input)) = pipes else {
-                    return Err(failed("it has no standard input and output"));
+                let launch = Launch {
+                    argv,
+                    directory,
+                    environment,
+                    // For people, and not read: a flood of it costs nothing.
+                    stderr: Stdio::null(),
                 };
+                let Launched {
+                    mut child,
+                    input,
+                    tether,
+                } = launch.start(supervisor.as_ref())?;
+                let output = child.stdout.take();
+                let process = Process {
+                    child: Some(child),
+                    tether,
+                };
+                let output = output.ok_or_else(|| failed("it has no standard output"))?;
+                let broken = |error: io::Error| failed(&error.to_string());
+                let output = ChildStdout::from_std(output).map_err(broken)?;
+                let input = Sender::from_owned_fd(input.into()).map_err(broken)?;
                 let transport = AsyncRwTransport::<RoleClient, _, _>::new(output, input)
                     .with_max_line_length(MAX_MCP_MESSAGE_BYTES);
                 let service = serve_client(handler, transport).await;
@@ -229,13 +250,13 @@ impl Connection {
     }
 
     pub(super) async fn close(mut self) {
-        // Closing its input asks it to end. A server that does not is killed, with the rest of its
-        // group.
+        // Closing its input asks it to end. A server that does not is killed, with all that it
+        // started.
         let _ = self.service.close_with_timeout(KILL_GRACE).await;
         if let Some(mut process) = self.process.take() {
             let _ = tokio::time::timeout(KILL_GRACE, process.ended()).await;
-            process.kill();
-            let _ = tokio::time::timeout(KILL_GRACE, process.child.wait()).await;
+            process.tether.cut();
+            let _ = tokio::time::timeout(KILL_GRACE, process.ended()).await;
         }
     }
 }
@@ -274,34 +295,6 @@ pub(super) async fn call(
             "no answer, and whether it was carried out is not known: {error}"
         ))),
     }
-}
-
-fn start(
-    argv: &[String],
-    directory: &std::path::Path,
-    environment: &[(String, String)],
-) -> Result<Process, Error> {
-    let (program, arguments) = argv
-        .split_first()
-        .ok_or_else(|| Error::invalid("the server's command is empty"))?;
-    let child = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .envs(environment.iter().cloned())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        // A server's error output is for people, and is not read: a flood of it costs nothing.
-        .stderr(Stdio::null())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| failed(&format!("cannot start {program}: {error}")).with_source(error))?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok());
-    Ok(Process {
-        group: group.and_then(Pid::from_raw),
-        child,
-    })
 }
 
 fn reach(

@@ -67,6 +67,7 @@ fn declared_with(
         policy: ItemPolicy::Signed,
         environment: Arc::new(environment),
         secrets: Arc::clone(secrets),
+        supervisor: None,
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
     let id = ItemId::parse("team/echo").unwrap();

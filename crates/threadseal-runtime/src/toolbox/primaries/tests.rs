@@ -23,6 +23,7 @@ impl Desk {
             policy: ItemPolicy::Signed,
             environment: Arc::default(),
             secrets: Arc::default(),
+            supervisor: None,
         };
         let capabilities = Capabilities::parse(capabilities).unwrap();
         let tools = ItemPrimary::all(&workshop, &scene.keys, &capabilities);
