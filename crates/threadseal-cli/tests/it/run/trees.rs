@@ -8,7 +8,7 @@ const SERVER: &str = include_str!("../../../../threadseal-runtime/src/toolbox/mc
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Processes that leave their group, their session and their parent; the last one writes its number
-/// to `daemon`, and the tool goes on when that is there.
+/// to `daemon`, and the tool continues when that is there.
 const DAEMONS: &str = "sleep 600 & nohup sleep 600 >/dev/null 2>&1 & setsid sleep 600 & \
     (setsid sh -c 'sleep 600 & echo $$ > daemon; sleep 600' &) ; \
     while [ ! -s daemon ]; do sleep 0.01; done;";
@@ -81,7 +81,7 @@ fn until_begun(sandbox: &Sandbox) {
     assert!(marked(sandbox).len() >= 6, "{:?}", marked(sandbox));
 }
 
-// T-TOL-41, T-DEC-11
+// T-DEC-11 T-TOL-41
 #[test]
 fn what_leaves_its_group_dies_with_its_call_however_that_ends() {
     for (end, more, code) in [
@@ -100,7 +100,7 @@ fn what_leaves_its_group_dies_with_its_call_however_that_ends() {
         let mut results = events.filter(|event| event["event_type"] == "tool_call_result");
         let result = results.next().unwrap()["payload"].clone();
         let output: Value = serde_json::from_str(result["output"].text()).unwrap();
-        // It is told as it was: the supervisor changes no outcome.
+        // It is reported as it was: the supervisor changes no outcome.
         assert_eq!(output["exit_code"], code, "{end}: {result}");
         assert_eq!(result["unknown"] == true, code.is_null(), "{end}: {result}");
         if end == "kill -9 $$" {
