@@ -11,8 +11,8 @@
 //! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`)
 //! and may decide as the table permits. Without a decision, a limit that is hit ends the
 //! thread, as does an error that does not pass. A thread that is cancelled, or whose time is over,
-//! ends once its running calls were stopped. Each way out is an [`End`]: the caller writes the terminal event and the final
-//! seal.
+//! ends once its running calls were stopped. Each way out is an [`End`]: the caller writes the
+//! terminal event and the final seal.
 
 mod calls;
 

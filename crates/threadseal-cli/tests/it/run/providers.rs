@@ -291,13 +291,17 @@ fn no_variable_is_sent_for_an_unsigned_setting() {
     assert!(listener.accept().is_err(), "a request was sent");
 }
 
-/// Answers each request with one piece after the other, and never to the end.
+/// Answers a request with one piece after the other, and never to the end; without a piece, not at
+/// all.
 fn dripping(piece: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         let (mut stream, _) = accept(&listener);
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        let head = match piece.is_empty() {
+            true => "",
+            false => "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n",
+        };
         let mut sent = stream.write_all(head.as_bytes());
         while sent.is_ok() {
             std::thread::sleep(Duration::from_millis(20));
@@ -312,7 +316,8 @@ fn dripping(piece: String) -> String {
 fn a_provider_that_drips_for_ever_ends_with_the_time_of_the_thread() {
     let delta = json!({"model": "m-1", "choices": [{"index": 0, "delta": {"content": "a"},
                        "finish_reason": null}]});
-    for piece in [": comment\n\n".to_owned(), format!("data: {delta}\n\n")] {
+    let pieces = ["", ": comment\n\n", &format!("data: {delta}\n\n")];
+    for piece in pieces.map(str::to_owned) {
         let sandbox = project();
         let url = dripping(piece);
         let text = directive("write", "", "");
