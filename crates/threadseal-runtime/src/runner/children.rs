@@ -1,10 +1,13 @@
 //! [`Children`]: the children of one thread, their cost, and which of them still run in parallel.
 //!
-//! A thread that completes waits for its asynchronous children: their work was requested. One that
-//! fails, is suspended or cancelled cancels them. Either way they end before it does, and its
-//! record shows how.
+//! A thread waits for its asynchronous children, or cancels them, by `child_policy` and its own end:
+//! as shipped it waits where it completed, since their work was requested, and else cancels them.
+//! When its time is over it cancels them in any case. They end before it does, and its record shows
+//! how.
 
 use crate::bounds::POLL_INTERVAL;
+use crate::cancel::Stopped;
+use crate::config::resilience::{ChildPolicy, Resilience};
 use crate::limit::{Cost, Limits, When};
 use crate::money::Nanos;
 use crate::toolbox::Cancel;
@@ -15,10 +18,23 @@ pub(super) struct Children {
     counts: Mutex<Counts>,
     /// Told when a child ends.
     changed: Condvar,
-    /// How many run at once at most.
-    most: u64,
+    /// How many run at once at most, and what happens to them when the thread ends.
+    settings: Resilience,
+    /// Stops the thread.
+    thread: Cancel,
     /// Stops the children that run in parallel with the thread.
     cancel: Cancel,
+}
+
+/// How a thread with children ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ParentEnd {
+    /// It completed, or hands over.
+    Complete,
+    /// It failed, or is suspended or at a limit.
+    Error,
+    /// It was cancelled.
+    Cancel,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,13 +47,32 @@ struct Counts {
 }
 
 impl Children {
-    /// No children yet, of a thread that `cancel` stops; at most `most` run at once.
-    pub(super) fn of(cancel: &Cancel, most: u64) -> Self {
+    /// No children yet, of a thread that `cancel` stops.
+    pub(super) fn of(cancel: &Cancel, settings: &Resilience) -> Self {
         Self {
             counts: Mutex::default(),
             changed: Condvar::new(),
-            most,
-            cancel: cancel.below(),
+            settings: settings.clone(),
+            thread: cancel.clone(),
+            cancel: match settings.on_parent_cancel {
+                ChildPolicy::CascadeCancel => cancel.below(),
+                // Waiting for them ends with the time of the thread.
+                ChildPolicy::Allow => Cancel::default(),
+            },
+        }
+    }
+
+    /// Cancels those that still run, where the policy for this end of the thread asks for that, or
+    /// its time is over.
+    pub(super) fn thread_ends(&self, end: ParentEnd) {
+        let policy = match end {
+            ParentEnd::Complete => self.settings.on_parent_complete,
+            ParentEnd::Error => self.settings.on_parent_error,
+            ParentEnd::Cancel => self.settings.on_parent_cancel,
+        };
+        let is_late = self.thread.why() == Some(Stopped::Late);
+        if is_late || policy == ChildPolicy::CascadeCancel {
+            self.cancel.set();
         }
     }
 
@@ -48,7 +83,7 @@ impl Children {
     /// Kind `Refused` when the thread was stopped meanwhile.
     pub(super) fn place(self: &Arc<Self>, cancel: &Cancel) -> Result<Place, Error> {
         let mut counts = self.counts();
-        while counts.running >= self.most {
+        while counts.running >= self.settings.max_concurrent_children {
             if cancel.is_set() {
                 let text = "the thread was stopped while it waited for a child to end";
                 return Err(Error::refused(text));
@@ -66,10 +101,10 @@ impl Children {
     /// Kind `Refused` when as many run as may.
     pub(super) fn place_now(self: &Arc<Self>) -> Result<Place, Error> {
         let mut counts = self.counts();
-        if counts.running >= self.most {
+        if counts.running >= self.settings.max_concurrent_children {
             return Err(Error::refused(format!(
                 "children_exceeded: {0} of {0} children run (concurrency.max_concurrent_children); hint: wait for one",
-                self.most
+                self.settings.max_concurrent_children
             )));
         }
         counts.running += 1;

@@ -36,8 +36,7 @@ impl Helpers {
         let asked = cancel.below();
         let (cancel, end) = (asked.below(), asked.below());
         let writer = RecordWriter::new();
-        let most = services.config.resilience.max_concurrent_children;
-        let children = Arc::new(Children::of(&cancel, most));
+        let children = Arc::new(Children::of(&cancel, &services.config.resilience));
         let spawner = Arc::new(ChildSpawner::new(
             services.clone(),
             starter,

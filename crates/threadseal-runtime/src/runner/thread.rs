@@ -1,6 +1,7 @@
 //! [`ThreadRun`]: a thread that asks a model.
 
 use super::account::Account;
+use super::children::ParentEnd;
 use super::cycle::{Course, Cycle, End, Given, Pause, at_limit};
 use super::derived_files::DerivedFiles;
 use super::helpers::Helpers;
@@ -360,14 +361,15 @@ impl ThreadRun {
             }
             (None, None) => cycle.run(&mut course, journal, &mut around),
         };
-        let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
-        // Its record ends after those of its children. Their work was requested, unless the thread
-        // failed.
+        let parent = match &ran {
+            Ok(End::Completed { .. } | End::Full(_)) => ParentEnd::Complete,
+            Ok(End::Cancelled) => ParentEnd::Cancel,
+            _ => ParentEnd::Error,
+        };
+        // Its record ends after those of its children.
         let wait = |journal: &mut Journal| {
             while children.is_busy() {
-                if !completed {
-                    children.cancel().set();
-                }
+                children.thread_ends(parent);
                 writer.serve_for(POLL_INTERVAL, journal);
             }
             writer.serve(journal);

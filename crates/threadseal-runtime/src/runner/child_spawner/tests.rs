@@ -138,3 +138,70 @@ fn no_more_threads_of_a_project_run_than_the_settings_permit() {
     assert!(refused.contains("threads_exceeded: 1 of 1"), "{refused}");
     assert_eq!(listed(&engine).len(), 1);
 }
+
+/// How an asynchronous child of a thread ends that ends by these answers, under these settings.
+fn child_of(policy: &str, answers: &str) -> Status {
+    let scene = scene("1");
+    let policy_cancels = policy.contains("on_parent_cancel");
+    let settings = format!("child_policy: {{{policy}}}\n");
+    scene.file(".ai/config/agent/resilience.yaml", settings);
+    // The parent's call waits for that of its child. Then the parent ends, or is cancelled.
+    let hold = "tool_type: command\ncommand: [/bin/sh, -c, 'while ! grep -qs tool_call_start \
+                .ai/agent/threads/demo/child-*/transcript.jsonl; do sleep 0.05; done']\n";
+    scene.file(".ai/tools/demo/hold.yaml", hold);
+    let script = format!(
+        "conversations:\n- when: I am a child\n  answers: [{{calls: [{{tool: demo_slow}}]}}, {{text: Done.}}]\n\
+         - when: Begin\n  answers: [{{calls: [{SPAWN}, {{tool: demo_hold}}]}}, {answers}]\n"
+    );
+    let engine = scene.engine(&script);
+    let wanted = order("demo/parent");
+    let cancel = wanted.cancel.clone();
+    let folder = scene.project.root().join(".ai/agent/threads/demo");
+    let calls = move || {
+        let threads = fs::read_dir(&folder).into_iter().flatten();
+        let mut paths = threads.map(|entry| entry.unwrap().path().join("transcript.jsonl"));
+        paths.any(|path| {
+            path.to_string_lossy().contains("/child-")
+                && fs::read_to_string(path).is_ok_and(|text| text.contains("tool_call_start"))
+        })
+    };
+    let stop = std::thread::spawn(move || {
+        while policy_cancels && !calls() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if policy_cancels {
+            cancel.set();
+        }
+    });
+    engine.run(&wanted).unwrap();
+    stop.join().unwrap();
+    let child = listed(&engine).into_iter().find(|row| row.parent.is_some());
+    child.unwrap().status.unwrap()
+}
+
+#[test]
+fn children_of_a_thread_that_ends_are_waited_for_or_cancelled_by_the_settings() {
+    let (complete, fail) = ("{text: All.}", "{error: {status: 401, message: no}}");
+    for (policy, answers, expected) in [
+        ("on_parent_complete: allow", complete, Status::Completed),
+        (
+            "on_parent_complete: cascade_cancel",
+            complete,
+            Status::Cancelled,
+        ),
+        ("on_parent_error: allow", fail, Status::Completed),
+        ("on_parent_error: cascade_cancel", fail, Status::Cancelled),
+        (
+            "on_parent_cancel: allow",
+            "{calls: [{tool: demo_slow}]}",
+            Status::Completed,
+        ),
+        (
+            "on_parent_cancel: cascade_cancel",
+            "{calls: [{tool: demo_slow}]}",
+            Status::Cancelled,
+        ),
+    ] {
+        assert_eq!(child_of(policy, answers), expected, "{policy}");
+    }
+}

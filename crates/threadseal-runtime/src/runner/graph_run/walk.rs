@@ -1,5 +1,6 @@
 //! From step to step, to an end: a graph run as a [`Runnable`].
 
+use super::super::children::ParentEnd;
 use super::super::derived_files::{DerivedFiles, new_knowledge};
 use super::super::helpers::Helpers;
 use super::super::lifecycle::{BegunRecord, Runnable};
@@ -150,7 +151,7 @@ impl Runnable for GraphRun {
             let _stop = Stop(over, &handle);
             let walked = self.follow().and_then(|()| walk(self, cancel));
             let walked = walked.and_then(|end| at_end(self, end, cancel));
-            children_end(self, matches!(walked, Ok(End::Completed(_))));
+            children_end(self, &walked);
             // Children that ran beside it were waited for, and count.
             Ok(match (walked?, exceeded(self, When::AfterTurn)) {
                 (End::Completed(output), Some(hit)) => End::LimitReached {
@@ -241,13 +242,15 @@ impl Runnable for GraphRun {
     }
 }
 
-/// The record of a run ends after those of its children. Their work was requested, unless the
-/// run failed.
-fn children_end(run: &GraphRun, completed: bool) {
+/// The record of a run ends after those of its children.
+fn children_end(run: &GraphRun, walked: &Result<End, Error>) {
+    let end = match walked {
+        Ok(End::Completed(_)) => ParentEnd::Complete,
+        Ok(End::Cancelled) => ParentEnd::Cancel,
+        _ => ParentEnd::Error,
+    };
     while run.children.is_busy() {
-        if !completed {
-            run.children.cancel().set();
-        }
+        run.children.thread_ends(end);
         thread::sleep(POLL_INTERVAL);
     }
 }
