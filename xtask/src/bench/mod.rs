@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record |
-//!              --pathological] [--write FILE]    --scroll, --ledger, …: only those rows
+//!              --turns | --pathological] [--write FILE]    --scroll, --ledger, …: only those rows
 //! ```
 //! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
@@ -24,6 +24,7 @@ mod runtime_job;
 mod scroll;
 mod scroll_job;
 mod table;
+mod turns;
 
 use crate::console::say;
 use std::error::Error;
@@ -52,6 +53,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--log") => table::Part::Log,
         words if words.contains(&"--capture") => table::Part::Capture,
         words if words.contains(&"--record") => table::Part::Record,
+        words if words.contains(&"--turns") => table::Part::Turns,
         words if words.contains(&"--pathological") => table::Part::Pathological,
         _ => table::Part::All,
     };

@@ -25,6 +25,7 @@ pub(super) enum Part {
     Log,
     Capture,
     Record,
+    Turns,
     Pathological,
 }
 
@@ -67,6 +68,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fall
     }
     if matches!(part, Part::All | Part::Record) {
         super::record::rows(table, folder)?;
+    }
+    if matches!(part, Part::All | Part::Turns) {
+        super::turns::rows(table, folder)?;
     }
     if matches!(part, Part::All | Part::Pathological) {
         super::pathological::rows(table, folder)?;
@@ -339,6 +343,15 @@ impl Table {
             "| {work} | {:.1} ms | ≤ {:.0} ms | {} |",
             seconds * 1e3,
             target * 1e3,
+            yes(met)
+        ));
+    }
+
+    pub(super) fn at_most(&mut self, work: &str, count: f64, target: f64) {
+        let met = count <= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {count:.1} | ≤ {target:.0} | {} |",
             yes(met)
         ));
     }
