@@ -11,7 +11,8 @@
 //! * A durable head is replaced atomically (see [`crate::atomic`]); a damaged one is an error.
 //! * A recent head is written in place without fsync. So a writer that seals a hundred times a
 //!   second waits for the disk only to make its record durable. After power loss it may be gone or
-//!   torn. Then the durable head counts, which is older: allowed.
+//!   torn. Then the durable head counts, which is older: allowed. It is older by less than
+//!   [`MAX_RECENT_SEALS`] seals, so power loss hides no more of a roll-back than these.
 //! * An alias is written before the first head that has it, so no head lacks its aliases. After a
 //!   crash between the two, an alias whose record has no head leads to nothing.
 //! * A place is written in the same order. After a crash the earlier record of the place is
@@ -40,6 +41,8 @@ use threadseal_core::tlog::entry::LoggedHead;
 
 /// Digits of a record id that name its directory.
 const SHARD_DIGITS: usize = 2;
+/// Seals by which the durable head of a record may be behind its recent one, plus one.
+const MAX_RECENT_SEALS: u64 = 64;
 /// Bytes of a place file: a record id in hex and LF.
 const PLACE_FILE_BYTES: usize = 65;
 
@@ -240,6 +243,16 @@ impl FileHeadStore {
         )
     }
 
+    /// May `next` be kept without fsync? Only what a slot holds changes then, and the durable head
+    /// is not far behind.
+    fn fits_slot(&self, old: &StoredHead, next: &StoredHead) -> Result<bool, Error> {
+        if RecentHead::of(next).applied_to(old) != *next {
+            return Ok(false);
+        }
+        let durable = self.fetch_durable(&next.head.record)?;
+        Ok(durable.is_some_and(|durable| next.head.seq - durable.head.seq < MAX_RECENT_SEALS))
+    }
+
     fn put_recent(&self, stored: &StoredHead) -> Result<(), Error> {
         let path = self.path_of(&stored.head.record, "recent");
         Slots::read(&*self.fs, &path)?.write(&*self.fs, &path, &RecentHead::of(stored))
@@ -309,11 +322,10 @@ impl HeadStore for FileHeadStore {
         };
         let next = succeed(&old, new)?;
         self.index(Some(&old), &next)?;
-        if durability == Durability::Written && RecentHead::of(&next).applied_to(&old) == next {
-            self.put_recent(&next)?;
-        } else {
-            self.put_place(&next)?;
-            self.put_durable(&next)?;
+        self.put_place(&next)?;
+        match durability == Durability::Written && self.fits_slot(&old, &next)? {
+            true => self.put_recent(&next)?,
+            false => self.put_durable(&next)?,
         }
         Ok(Swap::Stored)
     }

@@ -3,12 +3,13 @@
 //! ```text
 //! slot 0   512 bytes   <64 hex: SHA-256 of the text> <text> LF, then blanks
 //! slot 1   512 bytes   the same
-//! text     recent/1 <record>:<seq>:<size>:<sha256> <0|1: final> <microseconds since 1970>
+//! text     recent/2 <record>:<seq>:<size>:<sha256> <0|1: final> <microseconds since 1970>
+//!          <64 hex: root, or -> <64 hex: key, or ->
 //! ```
 //! A new head is written into the slot that does not hold the newest one. So the head before it
 //! remains for a reader during the write, and after the writer is killed. Power loss may leave
 //! anything in either slot. A slot whose checksum does not match holds no head, and the durable
-//! head of the record counts.
+//! head of the record counts. So does it where the slot has another form, as of an earlier version.
 
 use super::StoredHead;
 use crate::atomic::PRIVATE_FILE;
@@ -17,16 +18,21 @@ use std::io;
 use std::path::Path;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
+use threadseal_core::key::KeyId;
 use threadseal_core::record::{Head, RecordId, parse_decimal};
 use threadseal_core::time::Timestamp;
 
 const SLOT_BYTES: usize = 512;
-const LABEL: &str = "recent/1";
+const LABEL: &str = "recent/2";
+/// A value that is not known.
+const NONE: &str = "-";
 
 /// The values that change from one head of a record to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecentHead {
     head: Head,
+    root: Option<Digest>,
+    key: Option<KeyId>,
     is_final: bool,
     updated: Timestamp,
 }
@@ -35,6 +41,8 @@ impl RecentHead {
     pub(super) fn of(stored: &StoredHead) -> Self {
         Self {
             head: stored.head,
+            root: stored.root,
+            key: stored.key,
             is_final: stored.is_final,
             updated: stored.updated,
         }
@@ -44,8 +52,8 @@ impl RecentHead {
     pub(super) fn applied_to(&self, stored: &StoredHead) -> StoredHead {
         StoredHead {
             head: self.head,
-            root: None,
-            key: None,
+            root: self.root,
+            key: self.key,
             is_final: self.is_final,
             updated: self.updated,
             ..stored.clone()
@@ -54,14 +62,16 @@ impl RecentHead {
 
     fn encode(&self) -> [u8; SLOT_BYTES] {
         let text = format!(
-            "{LABEL} {} {} {}",
+            "{LABEL} {} {} {} {} {}",
             self.head,
             u8::from(self.is_final),
-            self.updated.as_micros()
+            self.updated.as_micros(),
+            self.root.map_or(NONE.to_owned(), |root| root.to_hex()),
+            self.key.map_or(NONE.to_owned(), |key| key.to_hex()),
         );
         let line = format!("{} {text}\n", Digest::of(text.as_bytes()));
         let mut slot = [b' '; SLOT_BYTES];
-        // The longest line, with numbers of twenty digits, has 330 bytes.
+        // The longest line, with numbers of twenty digits, has 460 bytes.
         for (place, byte) in slot.iter_mut().zip(line.bytes()) {
             *place = byte;
         }
@@ -86,8 +96,22 @@ impl RecentHead {
                 _ => return None,
             },
             updated: Timestamp::from_micros(parse_decimal(words.next()?)?).ok()?,
+            root: known(words.next()?, Digest::parse_hex)?,
+            key: known(words.next()?, KeyId::parse_hex)?,
         };
         words.next().is_none().then_some(decoded)
+    }
+}
+
+/// A value of a slot; None where the word is none.
+#[expect(
+    clippy::option_option,
+    reason = "a value that is absent, and a word that is wrong"
+)]
+fn known<T>(word: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    match word {
+        NONE => Some(None),
+        word => parse(word).map(Some),
     }
 }
 
@@ -149,6 +173,8 @@ mod tests {
                 size: u64::MAX,
                 line: Digest::of(b"line"),
             },
+            root: (seq % 3 > 0).then(|| Digest::of(b"root")),
+            key: (seq % 3 > 1).then(|| KeyId::parse_hex(&"ab".repeat(32)).unwrap()),
             is_final: seq % 2 == 1,
             updated: Timestamp::from_micros(seq).unwrap(),
         }
@@ -156,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_slot_round_trips_and_every_changed_byte_of_its_line_is_noticed() {
-        for seq in [0, 1, 253_402_300_799_999_999] {
+        for seq in [0, 1, 2, 253_402_300_799_999_999] {
             let slot = recent(seq).encode();
             assert_eq!(RecentHead::decode(&slot), Some(recent(seq)));
             let line = slot.iter().position(|byte| *byte == b'\n').unwrap();

@@ -1,7 +1,7 @@
 //! The laws of head stores, held against each of them, and damaged files.
 
 use super::*;
-use crate::fault::FaultFs;
+use crate::fault::{FaultFs, FaultKind, Keep, ends, fail_each_call};
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::moto::Moto;
 use crate::objects::{self, Cloud, Folder, Objects};
@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::KeyId;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 
@@ -400,6 +401,123 @@ fn a_written_head_with_more_than_a_new_seal_is_stored_whole() {
     stores(heads.replace_if(&first.head, &next, Durability::Written));
     assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(next));
     assert_eq!(disk.bytes_of(Path::new(&format!("{stem}.recent"))), None);
+}
+
+/// As a transcript or a ledger publishes it.
+fn of_a_turn(seq: u64) -> StoredHead {
+    StoredHead {
+        root: Some(digest(&format!("root {seq}"))),
+        key: Some(KeyId::parse_hex(&"cd".repeat(32)).unwrap()),
+        updated: Timestamp::from_micros(seq + 2).unwrap(),
+        ..stored(0xab, seq, seq * 100)
+    }
+}
+
+fn syncs(disk: &FaultFs) -> usize {
+    let called = disk.called();
+    called.iter().filter(|call| call.contains("sync")).count()
+}
+
+// T-STO-39
+#[test]
+fn the_head_of_a_turn_costs_no_sync_and_a_durable_one_is_never_far_behind() {
+    let (disk, heads, mut last, stem) = damageable();
+    let recent = format!("{stem}.recent");
+    let mut whole = 0;
+    for seq in 4..200 {
+        let next = of_a_turn(seq);
+        disk.plan(usize::MAX, FaultKind::Io);
+        stores(heads.replace_if(&last.head, &next, Durability::Written));
+        let is_whole = syncs(&disk) > 0;
+        whole += u64::from(is_whole);
+        assert_eq!(is_whole, (seq - 3) % 64 == 0, "{seq}");
+        assert_eq!(heads.fetch(&next.head.record).unwrap(), Some(next.clone()));
+        // The slots are lost with the power.
+        let slots = disk.bytes_of(Path::new(&recent));
+        disk.set_bytes(Path::new(&recent), b"").unwrap();
+        let durable = heads.fetch(&next.head.record).unwrap().unwrap();
+        assert!(seq - durable.head.seq < 64, "{seq} {durable:?}");
+        disk.set_bytes(Path::new(&recent), &slots.unwrap_or_default())
+            .unwrap();
+        last = next;
+    }
+    assert_eq!(whole, 3);
+}
+
+// T-STO-39
+#[test]
+fn a_crash_at_each_call_leaves_a_head_of_a_turn_that_was_stored_and_never_a_mixed_one() {
+    let survives = |call, kind, end: Option<Keep>| {
+        let disk = FaultFs::new();
+        let heads = FileHeadStore::new(disk.shared(), "/heads");
+        let mut last = of_a_turn(3);
+        stores(heads.create(&last));
+        disk.plan(call, kind);
+        let (mut promised, mut tried) = (3, 3);
+        for seq in 4..9 {
+            let next = of_a_turn(seq);
+            tried = seq;
+            if heads
+                .replace_if(&last.head, &next, Durability::Written)
+                .is_err()
+            {
+                break;
+            }
+            (promised, last) = (seq, next);
+        }
+        let (struck, cut) = (disk.struck().is_some(), end.is_some());
+        disk.end(end);
+        let heads = FileHeadStore::new(disk.shared(), "/heads");
+        let found = heads.fetch(&last.head.record).unwrap().unwrap();
+        let what = format!("call {call}, {kind:?}, {end:?}: {found:?}");
+        let seq = found.head.seq;
+        assert_eq!(found.head, of_a_turn(seq).head, "{what}");
+        assert_eq!(found.root, of_a_turn(seq).root, "{what}");
+        assert!((3..=tried).contains(&seq), "{what}");
+        // A killed process lost nothing of what it was promised.
+        assert!(
+            cut || kind == FaultKind::PowerOff || seq >= promised,
+            "{what}"
+        );
+        let next = of_a_turn(seq + 1);
+        stores(heads.replace_if(&found.head, &next, Durability::Written));
+        assert_eq!(heads.fetch(&next.head.record).unwrap(), Some(next));
+        struck
+    };
+    fail_each_call(20, |call, _| ends(call), survives);
+}
+
+// T-STO-39
+#[test]
+fn a_slot_that_another_wrote_takes_no_head_back() {
+    let (disk, heads, first, stem) = damageable();
+    let recent = format!("{stem}.recent");
+    let mut known = of_a_turn(64);
+    known.is_final = true;
+    stores(heads.replace_if(&first.head, &known, Durability::Durable));
+    let forged = |change: fn(&mut StoredHead)| {
+        let mut head = of_a_turn(65);
+        change(&mut head);
+        let slots = recent::Slots::read(&disk, Path::new("/none")).unwrap();
+        slots.write(&disk, Path::new(&recent), &recent::RecentHead::of(&head))
+    };
+    let backward: [fn(&mut StoredHead); 6] = [
+        |head| head.head.record = RecordId::from_bytes([0xac; 32]),
+        |head| head.head.seq = 63,
+        |head| head.head.size = 1,
+        |head| head.head.seq = 64,
+        |head| (head.head, head.head.line) = (of_a_turn(64).head, digest("another")),
+        |head| head.head = of_a_turn(64).head,
+    ];
+    for (number, change) in backward.into_iter().enumerate() {
+        forged(change).unwrap();
+        let found = heads.fetch(&known.head.record).unwrap();
+        assert_eq!(found, Some(known.clone()), "{number}");
+    }
+    // One that is ahead accuses the record, and hides nothing.
+    forged(|_| {}).unwrap();
+    let found = heads.fetch(&known.head.record).unwrap().unwrap();
+    assert_eq!(found.head, of_a_turn(65).head);
 }
 
 #[test]
