@@ -1,6 +1,7 @@
 //! [`Committer`]: the thread of a process that commits what waits in it.
 //!
-//! Publishing puts a head into the process's spool file and into memory, and returns. The thread takes all that waits, and
+//! Publishing puts a head into the process's spool file and into memory, and returns. The thread waits a moment for more heads,
+//! unless a caller waits for it, so that the heads of one turn share a commit. Then it takes all that waits, and
 //! what processes that ended have left, commits it with one fsync, and clears the spool. What fails keeps waiting: the next head, a
 //! flush or the next process tries again. Lines that no tag shows to be of this home are set aside (`spool_quarantine`).
 
@@ -22,6 +23,8 @@ use threadseal_store::sys;
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };
 /// Longest wait of a process that ends for another one that is in the log.
 const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
+/// How long the first head that waits for a commit waits for others.
+const GATHERING: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 200 });
 /// Forks that are remembered until the next flush.
 const MAX_FORKS: usize = 64;
 
@@ -67,6 +70,8 @@ struct Queue {
     busy: bool,
     /// A flush asks for an attempt, also when nothing new waits.
     asked: bool,
+    /// Does a caller wait for what waits?
+    hurried: bool,
     closing: bool,
     error: Option<Error>,
     forks: Vec<Fork>,
@@ -82,6 +87,13 @@ struct Gate {
 impl Gate {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for more heads, as long as no caller waits for a commit.
+    fn gather<'g>(&self, queue: MutexGuard<'g, Queue>) -> MutexGuard<'g, Queue> {
+        let alone = |queue: &mut Queue| !(queue.asked || queue.hurried || queue.closing);
+        let gathered = self.changed.wait_timeout_while(queue, GATHERING, alone);
+        gathered.unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn wait<'g>(&self, queue: MutexGuard<'g, Queue>) -> MutexGuard<'g, Queue> {
@@ -141,6 +153,7 @@ impl Committer {
         if self.thread.is_some() {
             // An attempt that is under way, or about to be, is waited for and not made twice.
             queue.asked |= !(queue.busy || queue.fresh);
+            queue.hurried = true;
             self.gate.changed.notify_all();
             queue = self.rested(queue, longest);
         }
@@ -189,6 +202,8 @@ impl Drop for Committer {
             .as_ref()
             .is_some_and(|thread| !thread.is_finished())
         {
+            queue.hurried = true;
+            self.gate.changed.notify_all();
             let at_work = |queue: &mut Queue| queue.at_work();
             let waited = self
                 .gate
@@ -270,6 +285,8 @@ fn run(access: &LogAccess, gate: &Gate) {
             // It waits on the disk for the next process.
             return;
         }
+        queue = gate.gather(queue);
+        queue.hurried = false;
         let taken = std::mem::take(&mut queue.waiting);
         let asked = queue.asked;
         // Marks that lag are tried again with nothing new, too.

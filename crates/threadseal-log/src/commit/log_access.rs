@@ -95,7 +95,14 @@ impl LogAccess {
             let fault = self.fault(self.marks.known(&remote), contents, tree, false)?;
             fault.map_or(Ok(()), |fault| Err(fault.into_error()))
         };
-        let mut writer = Writer::open(&self.dir, &self.description, key, &patient, &judge)?;
+        let mut writer = Writer::open(
+            &self.dir,
+            &self.description,
+            key,
+            &patient,
+            &judge,
+            self.commits() > 0,
+        )?;
         let mut index = self.index.lock();
         index.catch_up(writer.contents())?;
         self.list_places(&mut writer)?;
@@ -201,7 +208,7 @@ impl LogAccess {
             let fault = marks.fault(known, contents, tree)?;
             fault.map_or(Ok(()), |fault| Err(fault.into_error()))
         };
-        let mut writer = Writer::open(&self.dir, kept, self.key()?, &patient, &judge)?;
+        let mut writer = Writer::open(&self.dir, kept, self.key()?, &patient, &judge, false)?;
         let list = self.place_list(writer.contents(), writer.tree())?;
         let list = list.under(HomeSecret::make(&self.dir, &*self.random)?);
         if let Some(entry) = list.without(removed, kept.marks.get(1..).unwrap_or_default())? {

@@ -25,7 +25,14 @@ pub(crate) fn catch_up(access: &LogAccess, folder: &Path) -> Result<u64, Error> 
     // A process that commits by what the marks know keeps all others out, a copy of this home among them.
     let _alone = access.marks.enter(&patient)?;
     let judge = |_: &Contents, tree: TreeHead| check_copy(access, &copy, &tree, &remote);
-    let mut writer = Writer::open(&access.dir, &access.description, key, &patient, &judge)?;
+    let mut writer = Writer::open(
+        &access.dir,
+        &access.description,
+        key,
+        &patient,
+        &judge,
+        false,
+    )?;
     let first = writer.tree().size;
     let entries = (first..copy.tree().size).map(|number| copy.entry(number));
     let entries = entries.collect::<Result<Vec<_>, _>>()?;

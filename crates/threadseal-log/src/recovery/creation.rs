@@ -135,7 +135,7 @@ pub(crate) fn make(home: &LogHome, new: NewLog<'_>) -> Result<(), Error> {
     dir.replace(&dir.checkpoint(), empty.to_string().as_bytes())?;
     dir.replace(&dir.journal(), &Journal::begin(&empty))?;
     // No other process knows it, so the marks need not be asked.
-    let mut writer = Writer::open(&dir, description, key, &|| true, &|_, _| Ok(()))?;
+    let mut writer = Writer::open(&dir, description, key, &|| true, &|_, _| Ok(()), false)?;
     loop {
         let some: Vec<Vec<u8>> = (&mut *entries)
             .take(MADE_AT_ONCE)

@@ -6,7 +6,8 @@
 //! fold     tiles ─► checkpoint ─► index ─► new journal                      each durable before the next
 //! ```
 //! A tree is signed only when its line is durable, and one text has one signature: whatever fails, no two trees of one size
-//! are ever signed. After a failure the state in memory does not count: the writer is dropped, and the next one makes the
+//! are ever signed. A batch with its signature is durable, so a journal that ends with one is continued as it is by a process
+//! that committed before. After a failure the state in memory does not count: the writer is dropped, and the next one makes the
 //! journal durable and reads it. A journal that was put back may hold a batch that its log never signed, and that is no part
 //! of what the log signed since: so the marks are asked first.
 
@@ -53,7 +54,8 @@ pub(crate) struct Writer<'l> {
 
 impl<'l> Writer<'l> {
     /// Waits for the log's lock, only as long as `patient` is true, makes its journal durable, and signs what was committed and not
-    /// signed, once `judge` has seen it. Before that nothing is signed, and no file but the journal's end is touched.
+    /// signed, once `judge` has seen it. Before that nothing is signed, and no file but the journal's end is touched. `again`: this
+    /// process committed before, so the journal's name is durable.
     ///
     /// # Errors
     /// What `judge` returns; kind `External` when another process stays in the log, a file is damaged or the system fails.
@@ -63,13 +65,19 @@ impl<'l> Writer<'l> {
         key: &'l LogKey,
         patient: &dyn Fn() -> bool,
         judge: &Judge<'_>,
+        again: bool,
     ) -> Result<Self, Error> {
         let lock = Exclusive::enter_while(&*dir.fs, &dir.file("lock"), patient)?;
         let path = dir.journal();
         let held = WriterLock::acquire(dir.fs.clone(), &path)?;
         let bytes = held.reader()?.read_whole(MAX_JOURNAL_BYTES)?;
         let read = Journal::read(&bytes).ok_or_else(|| damaged(&path))?;
-        let log = Log::open(held, read.durable)?;
+        // The name of a journal without a batch may be new.
+        let whole = read.durable == bytes.len() as u64 && !read.batches.is_empty();
+        let log = match again && whole {
+            true => Log::resume(held)?,
+            false => Log::open(held, read.durable)?,
+        };
         let torn = read.committed < bytes.len() as u64;
         let loaded = load(dir, description, read)?;
         judge(&loaded.contents, loaded.frontier.head())?;

@@ -93,6 +93,28 @@ impl Log {
         })
     }
 
+    /// Opens a locked record of which nothing needs to be made durable: its content shows that all
+    /// of it is, or may be lost.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn resume(lock: WriterLock) -> Result<Self, Error> {
+        let (fs, file, path) = lock.into_parts();
+        let found = file.metadata();
+        let size = found
+            .map_err(|error| sys::failure("open", &path, &error))?
+            .size;
+        Ok(Self {
+            fs,
+            file,
+            path,
+            buffer: Vec::new(),
+            written: size,
+            durable: size,
+            failed: FirstFailure::default(),
+        })
+    }
+
     /// The path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
