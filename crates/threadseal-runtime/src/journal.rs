@@ -4,15 +4,17 @@
 //! begin     line 1, seal 0                                   ledger: genesis
 //! ask       cognition_in                                     ledger: llm_call started
 //! answered  cognition_reasoning?  cognition_out              ledger: llm_call completed | failed
-//! intend    tool_call_start, durable before the call starts  ledger: tool_call started
+//! intend    tool_call_start                                  ledger: tool_call started, durable
 //! done      tool_call_result                                 ledger: tool_call completed | failed
-//! hooks     hook_call_start, durable; hook_call_result; …    ledger: hook_call
+//! hooks     hook_call_start; hook_call_result; …             ledger: hook_call started, durable; …
 //! seal      checkpoint at the end of each turn
 //! end       thread_completed | …{cost, ledger} and the final seal
 //! ```
 //! The transcript contains messages, calls and results. The ledger lists the steps, with digests in
 //! place of contents. `ledger` in the terminal event is the last record's hash, so the final seal
-//! covers the ledger too. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
+//! covers the ledger too. Before a call starts, one sync makes its start durable in the ledger, which
+//! is signed record by record; the transcript has it until power is lost. The other records are
+//! durable with the next start, or before their end is named. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
@@ -132,7 +134,8 @@ impl Journal {
             keys,
         )?;
         let ledger = steps_in(host, folder, &actor_id, native)?;
-        let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?;
+        let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?
+            .with_written_ends();
         Ok(Self {
             recorder,
             steps,
@@ -174,7 +177,8 @@ impl Journal {
             turn: recorder.state().turn(),
             hook_calls,
             recorder,
-            steps: RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None),
+            steps: RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None)
+                .with_written_ends(),
             children: Vec::new(),
             rendering,
             began: began
@@ -217,7 +221,7 @@ impl Journal {
         self.event("cognition_in", &json!({"text": text, "role": role}))?;
         let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
         self.steps
-            .start(Step::new(format!("turn-{}", self.turn), Some(effect)))
+            .note_start(Step::new(format!("turn-{}", self.turn), Some(effect)))
     }
 
     /// Records that the same is asked again, after an error.
@@ -227,7 +231,7 @@ impl Journal {
     pub(crate) fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
         let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
         let step = Step::new(format!("turn-{}", self.turn), Some(effect));
-        self.steps.start(Step { attempt, ..step })
+        self.steps.note_start(Step { attempt, ..step })
     }
 
     /// Records the answer.
@@ -258,8 +262,8 @@ impl Journal {
         self.steps.fail(step, why).map(drop)
     }
 
-    /// Records the intent of a call, durably: after a crash it is known that the call may have run.
-    /// `key` is the same for all attempts at it.
+    /// Records the intent of a call, durably in the ledger: after a crash it is known that the call
+    /// may have run. `key` is the same for all attempts at it.
     ///
     /// # Errors
     /// As [`Journal::ask`].
@@ -271,8 +275,7 @@ impl Journal {
     ) -> Result<OpenStep, Error> {
         let intent = Intent { call, tool, key };
         self.intended(&intent)?;
-        self.recorder.sync()?;
-        self.start(&intent)
+        self.steps.start(self.step_of(&intent)?)
     }
 
     /// Records the intents of calls that run at once, durable together before the first one starts.
@@ -283,8 +286,8 @@ impl Journal {
         for intent in intents {
             self.intended(intent)?;
         }
-        self.recorder.sync()?;
-        intents.iter().map(|intent| self.start(intent)).collect()
+        let steps = intents.iter().map(|intent| self.step_of(intent));
+        self.steps.start_all(steps.collect::<Result<_, _>>()?)
     }
 
     fn intended(&mut self, intent: &Intent<'_>) -> Result<(), Error> {
@@ -297,18 +300,17 @@ impl Journal {
         self.event("tool_call_start", &start)
     }
 
-    fn start(&self, intent: &Intent<'_>) -> Result<OpenStep, Error> {
+    fn step_of(&self, intent: &Intent<'_>) -> Result<Step, Error> {
         let call = intent.call;
         let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
         let payload = json!({"tool": intent.tool, "call_id": call.id, "input_sha256": input});
-        let step = Step {
+        Ok(Step {
             idempotency_key: Some(intent.key.to_owned()),
             ..Step::new(
                 format!("turn-{}", self.turn),
                 Some(effect("tool_call", &payload)?),
             )
-        };
-        self.steps.start(step)
+        })
     }
 
     /// Records the result of a call.
@@ -390,11 +392,13 @@ impl Journal {
         self.recorder.end(ending, &payload, self.turn)
     }
 
-    /// Where the step ledger ends: `run_id`, `count`, and `head`, the hash of its last record.
+    /// Where the step ledger ends, durably: `run_id`, `count`, and `head`, the hash of its last
+    /// record.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// When the ledger cannot be read or synced.
     pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
+        self.steps.sync()?;
         let tip = self.steps.tip()?;
         let hash = tip.hash.map(|hash| hash.to_hex());
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
@@ -436,7 +440,7 @@ impl Journal {
         self.hook_calls
     }
 
-    /// Records the intent of a hook's call, durably.
+    /// Records the intent of a hook's call, durably in the ledger.
     ///
     /// # Errors
     /// As [`Journal::ask`]: the call must not start then.
@@ -446,7 +450,6 @@ impl Journal {
                            "item_id": call.item_id, "input": call.input,
                            "idempotency_key": call.key});
         self.event("hook_call_start", &start)?;
-        self.recorder.sync()?;
         let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
         let payload = json!({"hook": call.hook, "primary": call.primary, "item_type": call.item_type,
                              "item_id": call.item_id, "input_sha256": input});
@@ -515,6 +518,7 @@ impl Parentage for Journal {
     }
 
     fn ledger(&self) -> Result<Parent, Error> {
+        self.steps.sync()?;
         Ok(Parent {
             run_id: self.steps.run().clone(),
             head: self.steps.tip()?.hash,

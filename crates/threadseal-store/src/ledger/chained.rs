@@ -138,6 +138,24 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     /// As [`ChainedLedger::append_batch`].
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error>;
 
+    /// As [`ChainedLedger::append_batch`], but the records need only survive this process, and no
+    /// head names them. The next call of that, or of [`ChainedLedger::sync`], makes them durable
+    /// and publishes their head.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        self.append_batch(run, records)
+    }
+
+    /// Makes all records durable that were appended here, and publishes their head.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn sync(&self, _run: &RunId) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The stored records.
     fn records(&self) -> &dyn LedgerStore;
 
@@ -165,6 +183,14 @@ impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
 
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
         (**self).begin_batch(run, records)
+    }
+
+    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        (**self).append_written(run, records)
+    }
+
+    fn sync(&self, run: &RunId) -> Result<(), Error> {
+        (**self).sync(run)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -202,6 +228,8 @@ struct Remembered {
     tip: Option<Tip>,
     /// The signatures of the records up to this end.
     signatures: Option<(Tip, Signatures)>,
+    /// The last record, where no head names it yet.
+    unpublished: Option<StepRecord>,
 }
 
 impl<S: LedgerStore> HashChainedLedgerStore<S> {
@@ -360,27 +388,39 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         Ok(all)
     }
 
-    /// Publishes the head after `records`, which follow on `before`.
-    fn publish(
+    /// Remembers `records`, which follow on `before`, for their head.
+    fn note(
         &self,
         run: &RunId,
         (before, tip): (&Tip, &Tip),
         records: &[StepRecord],
         remembered: &mut Remembered,
     ) -> Result<(), Error> {
+        let Some(last) = records.last().filter(|_| self.host.is_some()) else {
+            return Ok(());
+        };
+        remembered.unpublished = Some(last.clone());
+        let mut all = self.signatures_to(run, before, remembered.signatures)?;
+        for (index, record) in (before.count..).zip(records) {
+            all.take(index, record.signature.as_deref());
+        }
+        remembered.signatures = Some((*tip, all));
+        Ok(())
+    }
+
+    /// Publishes the head of the records up to `tip`, which are durable.
+    fn publish(&self, run: &RunId, tip: &Tip, remembered: &Remembered) -> Result<(), Error> {
         let Some(host) = &self.host else {
             return Ok(());
         };
         let Some(head) = tip.hash.and_then(|hash| head_of(run, tip.count, hash)) else {
             return Ok(());
         };
-        let mut all = self.signatures_to(run, before, remembered.signatures)?;
-        for (index, record) in (before.count..).zip(records) {
-            all.take(index, record.signature.as_deref());
-        }
-        remembered.signatures = Some((*tip, all));
-        let last = records.last();
-        let signed = last.filter(|last| last.signature.is_some());
+        let Some(last) = &remembered.unpublished else {
+            return Ok(());
+        };
+        let all = self.signatures_to(run, tip, remembered.signatures)?;
+        let signed = Some(last).filter(|last| last.signature.is_some());
         let signer = self.signer.as_ref();
         let now = host.clock.now()?;
         // Only a signature binds a ledger to its run everywhere.
@@ -442,7 +482,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
     fn append_where(
         &self,
         run: &RunId,
-        records: &[StepRecord],
+        (records, durability): (&[StepRecord], Durability),
         may_follow: impl Fn(&Tip) -> bool,
     ) -> Result<Option<Appended>, Error> {
         let known = self.remembered(run);
@@ -463,7 +503,11 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             let _section = self.enter_seal(records)?;
             let (records, entries): (_, Vec<Entry>) =
                 self.chain(run, &tip, records)?.into_iter().unzip();
-            let stored = match self.store.append_if(run, &tip, &entries) {
+            let appended = match durability {
+                Durability::Durable => self.store.append_if(run, &tip, &entries),
+                Durability::Written => self.store.append_written(run, &tip, &entries),
+            };
+            let stored = match appended {
                 Ok(Append::Stored(now)) => now,
                 Ok(Append::Differs(now)) => {
                     self.check_contains(run, &now, &known.floor)?;
@@ -478,8 +522,15 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             known.floor = stored;
             known.tip = Some(stored);
             let records: Vec<StepRecord> = records;
-            let ends = (&tip, &stored);
-            let unpublished = self.publish(run, ends, &records, &mut known).err();
+            let noted = self.note(run, (&tip, &stored), &records, &mut known);
+            let published = noted.and_then(|()| match durability {
+                Durability::Durable => self.publish(run, &stored, &known),
+                Durability::Written => Ok(()),
+            });
+            if durability == Durability::Durable && published.is_ok() {
+                known.unpublished = None;
+            }
+            let unpublished = published.err();
             return Ok(Some(Appended {
                 records,
                 tip: stored,
@@ -492,12 +543,22 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
 
 impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        let appended = self.append_where(run, records, |_| true)?;
+        let appended = self.append_where(run, (records, Durability::Durable), |_| true)?;
         appended.ok_or_else(|| out_of_breath(run))
     }
 
+    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        let appended = self.append_where(run, (records, Durability::Written), |_| true)?;
+        appended.ok_or_else(|| out_of_breath(run))
+    }
+
+    fn sync(&self, run: &RunId) -> Result<(), Error> {
+        self.append_batch(run, &[]).map(drop)
+    }
+
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
-        self.append_where(run, records, |tip| *tip == Tip::EMPTY)
+        let durably = (records, Durability::Durable);
+        self.append_where(run, durably, |tip| *tip == Tip::EMPTY)
     }
 
     fn records(&self) -> &dyn LedgerStore {

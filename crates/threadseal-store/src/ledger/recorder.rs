@@ -4,6 +4,10 @@
 //! start ─► "started" record ─► the effect runs ─► finish
 //!       ─► "completed" | "waiting" | "failed" | "cancelled"
 //! ```
+//! The start of a step is durable before its effect runs. Its end may be written only, until the
+//! next start or [`RunRecorder::sync`] ([`RunRecorder::with_written_ends`]): without it the step is
+//! one that started, and its effect is not repeated.
+//!
 //! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
 //! `AbstractRuntime` writes them (`core/runtime.py`). If the process dies before a step is
 //! finished, the record stays a lone `started`, which is the truth. AbstractRuntime stamps every
@@ -11,6 +15,7 @@
 //! ([`RunRecorder::resumed_by`]).
 
 use super::{Appended, ChainedLedger, StoredRecord, Tip};
+use crate::heads::Durability;
 use crate::host::Host;
 use crate::random;
 use threadseal_core::canon::json::{Text, Value};
@@ -27,6 +32,7 @@ pub struct RunRecorder<C> {
     run: RunId,
     actor_id: Option<String>,
     session_id: Option<String>,
+    ends: Durability,
 }
 
 /// A step that was started and not finished yet.
@@ -100,6 +106,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
             run,
             actor_id,
             session_id,
+            ends: Durability::Durable,
         };
         let id = step_id_from_random(random::array(&*recorder.host.random)?);
         let first = genesis.to_record(recorder.run.clone(), id, recorder.actor_id.clone());
@@ -126,7 +133,24 @@ impl<C: ChainedLedger> RunRecorder<C> {
             run,
             actor_id,
             session_id,
+            ends: Durability::Durable,
         }
+    }
+
+    /// The same, whose ends of steps survive this process, and power loss only from the next start
+    /// or sync on.
+    #[must_use]
+    pub fn with_written_ends(mut self) -> Self {
+        self.ends = Durability::Written;
+        self
+    }
+
+    /// Makes all records so far durable.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::sync`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.ledger.sync(&self.run)
     }
 
     /// The run.
@@ -162,6 +186,28 @@ impl<C: ChainedLedger> RunRecorder<C> {
     /// # Errors
     /// As [`ChainedLedger::append_batch`].
     pub fn start(&self, step: Step) -> Result<OpenStep, Error> {
+        let record = self.new_record(step)?;
+        self.ledger.append(&record)?;
+        Ok(OpenStep { record })
+    }
+
+    /// Records that these steps are about to run, all or none, with one sync.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::start`].
+    pub fn start_all(&self, steps: Vec<Step>) -> Result<Vec<OpenStep>, Error> {
+        let records = steps.into_iter().map(|step| self.new_record(step));
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        self.ledger.append_batch(&self.run, &records)?;
+        let open = records.into_iter().map(|record| OpenStep { record });
+        Ok(open.collect())
+    }
+
+    /// Records that a step runs whose effect changes nothing elsewhere: as durable as an end.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::start`].
+    pub fn note_start(&self, step: Step) -> Result<OpenStep, Error> {
         let record = self.new_record(step)?;
         self.append(&record)?;
         Ok(OpenStep { record })
@@ -238,6 +284,12 @@ impl<C: ChainedLedger> RunRecorder<C> {
     }
 
     fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
-        self.ledger.append(record)
+        match self.ends {
+            Durability::Durable => self.ledger.append(record),
+            Durability::Written => {
+                let records = std::slice::from_ref(record);
+                self.ledger.append_written(&self.run, records)
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! calls ─► the longest run of calls that may be parallel, else one
-//!   ─► all their intents, durable together ─► each on an OS thread of its own
+//!   ─► all their starts, durable with one sync ─► each on an OS thread of its own
 //!   ─► results, in the order of the calls
 //! ```
 //! Each call gets a result, also one that does not run: models refuse a conversation with open

@@ -1,7 +1,8 @@
 //! Calls that began: after the last seal of a transcript, and in the signed step ledger.
 //!
-//! A call is durable in both before it runs. Removing the tail of one leaves the call in the other,
-//! and truncating the ledger is detected: this host knows where it ended.
+//! Before a call runs it is written in both, and durable in the ledger. So power loss may take the
+//! tail of the transcript and leaves the call in the ledger. Removing the tail of one leaves the call
+//! in the other, and truncating the ledger is detected: this host knows where it ended.
 
 use crate::history::Steps;
 use crate::project::ThreadFolder;
