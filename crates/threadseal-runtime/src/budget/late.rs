@@ -91,6 +91,16 @@ impl BudgetLedger for LateBudgets {
         self.open()?.commit(thread, key, amount, at)
     }
 
+    fn settle(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.open()?.settle(thread, key, amount, at)
+    }
+
     fn release(&self, thread: &ThreadId, end: Status, at: Timestamp) -> Result<Nanos, Error> {
         self.open()?.release(thread, end, at)
     }

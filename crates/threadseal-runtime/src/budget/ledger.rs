@@ -81,6 +81,22 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<Budget, Error>;
 
+    /// As [`BudgetLedger::commit`], for the cost of a request. Where a hold under the key has at
+    /// least that amount, only the next call makes it durable: if power is lost before, the hold is
+    /// back, and counts as spent ([`BudgetLedger::charge_holds`]).
+    ///
+    /// # Errors
+    /// As [`BudgetLedger::commit`].
+    fn settle(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        self.commit(thread, key, amount, at).map(drop)
+    }
+
     /// Ends a thread's budget and returns the freed amount; its holds count as spent before. A
     /// suspended thread's budget may end again, as that thread does. Repeating the same end changes
     /// nothing.

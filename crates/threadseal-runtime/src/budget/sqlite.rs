@@ -92,6 +92,26 @@ impl BudgetLedger for SqliteBudgets {
         self.write(|books| books.commit(thread, key, amount, at))
     }
 
+    fn settle(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let path = self.database.path();
+        let holds = |connection: &_| Rows::of(connection, path).holds(thread.as_str());
+        let holds = self.database.read(holds)?;
+        let mut holds = holds.iter().filter(|hold| hold.key == key);
+        match holds.any(|hold| hold.nanos >= amount) {
+            true => self.database.write_loosely(|connection| {
+                let books = Books(Rows::of(connection, path));
+                books.commit(thread, key, amount, at).map(drop)
+            }),
+            false => self.commit(thread, key, amount, at).map(drop),
+        }
+    }
+
     fn release(&self, thread: &ThreadId, end: Status, at: Timestamp) -> Result<Nanos, Error> {
         self.write(|books| books.release(thread, end, at))
     }

@@ -67,12 +67,25 @@ impl SqliteRegistry {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        self.database.write(|transaction| {
-            work(transaction).map_err(|failure| match failure {
-                Failure::Refused(error) => error,
-                Failure::Sqlite(error) => self.database.failed(&error),
-            })
+        self.database
+            .write(|transaction| work(transaction).map_err(|failure| self.error_of(failure)))
+    }
+
+    /// As `write`, for what a record holds too: after power loss it is corrected from there.
+    fn write_loosely(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Error> {
+        self.database.write_loosely(|transaction| {
+            work(transaction).map_err(|failure| self.error_of(failure))
         })
+    }
+
+    fn error_of(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Refused(error) => error,
+            Failure::Sqlite(error) => self.database.failed(&error),
+        }
     }
 
     fn thread(&self, connection: &Connection, id: &ThreadId) -> rusqlite::Result<Option<Thread>> {
@@ -285,7 +298,7 @@ impl Registry for SqliteRegistry {
             ("spend_nanos", Column::Integer(cost.spend.to_i64())),
             ("elapsed_micros", integer(elapsed)),
         ];
-        self.set(id, at, &theirs, &ours)
+        self.write_loosely(|transaction| set(transaction, id, at, &theirs, &ours))
     }
 
     fn set_result(&self, id: &ThreadId, result: &Value, at: Timestamp) -> Result<(), Error> {

@@ -89,13 +89,18 @@ fn durable_with(path: &Path, more: OpenFlags) -> Result<Connection, Error> {
     wait_for_others(&mut connection).map_err(fail)?;
     distrust(&connection).map_err(fail)?;
     use_write_ahead_log(&connection, path)?;
-    connection
-        .pragma_update(None, "synchronous", "FULL")
-        .map_err(fail)?;
+    sync_commits(&connection, true).map_err(fail)?;
     connection
         .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
         .map_err(fail)?;
     Ok(connection)
+}
+
+/// Do commits wait until they have reached the disk? In a write-ahead log the next one that does
+/// brings all before it there.
+pub(super) fn sync_commits(connection: &Connection, wait: bool) -> rusqlite::Result<()> {
+    let level = if wait { "FULL" } else { "NORMAL" };
+    connection.pragma_update(None, "synchronous", level)
 }
 
 /// Looks at each file that SQLite would open for the database at `path`, so that none holds it up.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open     made where there is none (0600), WAL, synchronous = FULL:
-//!          a commit that returned has reached the disk
+//!          a commit that returned has reached the disk, unless it was made loosely
 //! view     read-only, no lock and no second file where no process has it open: a copy, evidence
 //! ```
 //! Of several writers, of this process or others, one is in a transaction at a time; the others
@@ -70,6 +70,29 @@ impl Database {
         let done = work(&transaction)?;
         transaction.commit().map_err(fail)?;
         Ok(done)
+    }
+
+    /// As [`Database::write`], but the commit survives only the end of this process. It survives
+    /// power loss from the next commit on that `write` makes, in any process.
+    ///
+    /// # Errors
+    /// As [`Database::write`].
+    pub fn write_loosely<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let fail = |error| failed("it cannot be written", &self.path, &error);
+        let mut connection = self.held();
+        connect::sync_commits(&connection, false).map_err(fail)?;
+        let done = (|| {
+            let transaction = self.turnstile.begin(&mut connection).map_err(fail)?;
+            let done = work(&transaction)?;
+            transaction.commit().map_err(fail)?;
+            Ok(done)
+        })();
+        // Whatever happened, the next commit promises more.
+        connect::sync_commits(&connection, true).map_err(fail)?;
+        done
     }
 
     /// Does `work` on one state of the file, whatever others write meanwhile.
