@@ -24,6 +24,7 @@ use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::{Host, Published};
+use threadseal_store::key_ends::SealSection;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 use threadseal_verify::OpenError;
@@ -41,6 +42,14 @@ pub(crate) struct SignedFile {
     next: u64,
     /// Was its record begun before, by any program?
     is_older: bool,
+}
+
+/// A version on its way to the disk.
+struct Sealed {
+    bytes: Vec<u8>,
+    head: Head,
+    /// Its key does not end before it is there.
+    _section: SealSection,
 }
 
 impl SignedFile {
@@ -121,6 +130,11 @@ impl SignedFile {
         Ok(file)
     }
 
+    /// Leaves so many numbers to versions that may have been lost.
+    pub(crate) fn pass_over(&mut self, numbers: u64) {
+        self.next = self.next.saturating_add(numbers);
+    }
+
     #[cfg(test)]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -144,7 +158,23 @@ impl SignedFile {
         })
     }
 
-    /// The same, where `put` puts it in its place.
+    /// Signs `content` and replaces the file with it, whole but not durably, and publishes no head.
+    /// After power loss the version before may be back. Neither is older than the head.
+    ///
+    /// # Errors
+    /// As [`SignedFile::write`].
+    pub(crate) fn write_ahead(
+        &mut self,
+        host: &Host,
+        keys: &Keys,
+        content: &[u8],
+    ) -> Result<(), Error> {
+        let sealed = self.seal(host, keys, content)?;
+        let fs = NoLinks::over(&host.fs);
+        atomic::replace_written(&fs, &self.path, &sealed.bytes, Mode::KeepOr(PRIVATE_FILE))
+    }
+
+    /// As [`SignedFile::write`], where `put` puts it in its place.
     pub(crate) fn write_by(
         &mut self,
         host: &Host,
@@ -153,6 +183,26 @@ impl SignedFile {
         content: &[u8],
         put: &Put<'_>,
     ) -> Result<Head, Error> {
+        let sealed = self.seal(host, keys, content)?;
+        let naming = examine::naming_leaves_of(&sealed.bytes);
+        put(&self.path, &sealed.bytes)?;
+        host.publish(&Published {
+            head: sealed.head,
+            root: None,
+            salts: None,
+            key: Some(keys.native.public_key().key_id()),
+            kind: RecordKind::Document,
+            is_final: false,
+            thread,
+            path: Some(&self.path),
+            aliases: &naming,
+            durability: Durability::Durable,
+        })?;
+        Ok(sealed.head)
+    }
+
+    /// The next version of the file.
+    fn seal(&mut self, host: &Host, keys: &Keys, content: &[u8]) -> Result<Sealed, Error> {
         // A pruned record takes no seal any more: its replacement is another record.
         if self.is_older && host.heads.pruned(&self.record)?.is_some() {
             (self.record, self.next) = (host.new_record()?, 0);
@@ -160,7 +210,7 @@ impl SignedFile {
         self.is_older = false;
         let record = (&self.record, RecordKind::Document);
         host.admit(record, (self.next, content.len() as u64), &[])?;
-        let _section = host.enter_seal(&[keys.native.public_key()])?;
+        let section = host.enter_seal(&[keys.native.public_key()])?;
         let now = host.clock.now()?;
         let rye = RyeSigning {
             item_type: self.item_type,
@@ -179,21 +229,11 @@ impl SignedFile {
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
         self.next += 1;
-        let naming = examine::naming_leaves_of(&signed);
-        put(&self.path, &signed)?;
-        host.publish(&Published {
+        Ok(Sealed {
+            bytes: signed,
             head,
-            root: None,
-            salts: None,
-            key: Some(keys.native.public_key().key_id()),
-            kind: RecordKind::Document,
-            is_final: false,
-            thread,
-            path: Some(&self.path),
-            aliases: &naming,
-            durability: Durability::Durable,
-        })?;
-        Ok(head)
+            _section: section,
+        })
     }
 }
 

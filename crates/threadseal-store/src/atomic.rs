@@ -47,6 +47,23 @@ pub fn create_new(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: u32) -> Result<(
 /// # Errors
 /// As [`create_new`], but an existing file is no error.
 pub fn replace(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: Mode) -> Result<(), Error> {
+    replacing(fs, path, bytes, mode)?.commit_replace()
+}
+
+/// As [`replace`], but after power loss the old file may be back, whole.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_written(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: Mode) -> Result<(), Error> {
+    replacing(fs, path, bytes, mode)?.rename_over()
+}
+
+fn replacing<'f>(
+    fs: &'f dyn Fs,
+    path: &Path,
+    bytes: &[u8],
+    mode: Mode,
+) -> Result<NewFile<'f>, Error> {
     let target = followed(fs, path)?;
     let (bits, kept) = match mode {
         Mode::Set(bits) => (bits, None),
@@ -62,7 +79,7 @@ pub fn replace(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: Mode) -> Result<(),
         let set = file.handle().set_mode(bits);
         set.map_err(|error| sys::failure("replace", path, &error))?;
     }
-    file.commit_replace()
+    Ok(file)
 }
 
 /// Permission bits of a replaced file.
@@ -189,7 +206,21 @@ impl<'f> NewFile<'f> {
         self.commit(|fs, from, to| fs.rename(from, to))
     }
 
+    /// Makes the bytes durable, and gives them the name, whatever that led to.
+    fn rename_over(mut self) -> Result<(), Error> {
+        self.rename(|fs, from, to| fs.rename(from, to))
+    }
+
     fn commit(
+        &mut self,
+        rename: impl Fn(&dyn Fs, &Path, &Path) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        self.rename(rename)?;
+        let synced = self.fs.sync_dir(directory_of(&self.path));
+        synced.map_err(|error| sys::failure("write", &self.path, &error))
+    }
+
+    fn rename(
         &mut self,
         rename: impl Fn(&dyn Fs, &Path, &Path) -> io::Result<()>,
     ) -> Result<(), Error> {
@@ -200,7 +231,7 @@ impl<'f> NewFile<'f> {
             Err(error) if !self.stands_under_its_name() => return Err(fail(error)),
             _ => self.committed = true,
         }
-        self.fs.sync_dir(directory_of(&self.path)).map_err(fail)
+        Ok(())
     }
 
     fn stands_under_its_name(&self) -> bool {

@@ -14,6 +14,9 @@ use crate::money::Nanos;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 
+/// Turns from one version of the entry whose head is published to the next.
+pub(super) const ANCHORED_TURNS: u64 = 64;
+
 pub(super) struct Account<'a> {
     pub(super) services: &'a Services,
     pub(super) id: &'a ThreadId,
@@ -78,7 +81,7 @@ impl Surroundings for Account<'_> {
         if amount > Nanos::ZERO || allowed.held > Nanos::ZERO {
             let now = self.services.host.clock.now()?;
             let key = self.key(attempt);
-            self.services.budgets.commit(self.id, &key, amount, now)?;
+            self.services.budgets.settle(self.id, &key, amount, now)?;
         }
         Ok(amount)
     }
@@ -89,8 +92,10 @@ impl Surroundings for Account<'_> {
 
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {
         self.files.meta.cost = Some(*cost);
-        self.files.write(self.services)?;
-        self.files.write_entry(self.services, journal)?;
+        match journal.turn() % ANCHORED_TURNS {
+            1 => self.files.write_entry(self.services, journal)?,
+            _ => self.files.write_entry_ahead(self.services, journal)?,
+        }
         let now = self.services.host.clock.now()?;
         self.services.registry.set_cost(self.id, cost, now)
     }

@@ -20,7 +20,7 @@ use threadseal_store::read::read_small;
 /// Permission bits of a thread's folder: only its owner may see the data and actions of an agent.
 pub(super) const FOLDER_MODE: u32 = 0o700;
 
-/// `thread.json` and the knowledge entry, written again and again.
+/// `thread.json`, written where its status changes, and the knowledge entry, after each turn.
 pub(super) struct DerivedFiles {
     pub(super) meta: ThreadMeta,
     pub(super) file: SignedFile,
@@ -46,13 +46,28 @@ impl DerivedFiles {
         services: &Services,
         journal: &Journal,
     ) -> Result<(), Error> {
-        let meta = &self.meta;
-        let text = meta.covered(|cover| journal.entry(cover));
-        let thread = Some(&meta.thread_id);
+        let text = self.meta.covered(|cover| journal.entry(cover));
+        let thread = Some(&self.meta.thread_id);
         let (host, keys) = (&services.host, &services.keys);
         let written = self.entry.write(host, keys, thread, text.as_bytes());
+        self.shown(written.map(drop))
+    }
+
+    /// The same, without a head of this version: the next one has one.
+    pub(super) fn write_entry_ahead(
+        &mut self,
+        services: &Services,
+        journal: &Journal,
+    ) -> Result<(), Error> {
+        let text = self.meta.covered(|cover| journal.entry(cover));
+        let (host, keys) = (&services.host, &services.keys);
+        let written = self.entry.write_ahead(host, keys, text.as_bytes());
+        self.shown(written)
+    }
+
+    fn shown(&mut self, written: Result<(), Error>) -> Result<(), Error> {
         self.unshown = match written {
-            Ok(_) => None,
+            Ok(()) => None,
             Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Limit) => {
                 Some(format!("the knowledge entry is not up to date: {error}"))
             }

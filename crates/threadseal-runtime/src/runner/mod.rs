@@ -63,6 +63,7 @@ mod recovery;
 mod resume;
 mod returning;
 mod rye_thread;
+mod sealed_cost;
 mod services;
 mod starter;
 mod stop;

@@ -11,7 +11,7 @@
 //!      registry (its row, too)
 //! ```
 //! Events that no seal covers never count again. Only the names of calls are taken from them, and
-//! from the step ledger: a call's start is durable in both beforehand. It is unknown whether such a
+//! from the step ledger: a call's start is durable there beforehand. It is unknown whether such a
 //! call was carried out, and nothing repeats it. A thread that had ended is recovered too, if its
 //! record has a tail (a cut-off link). So is one whose record names a successor that the registry
 //! lacks. The same holds if its row is gone or contradicts the record.

@@ -12,8 +12,7 @@
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
-mod spent;
-
+use super::account::ANCHORED_TURNS;
 use super::accounts::{charge_unknown, note_end};
 use super::cycle::{End, Given, at_limit};
 use super::derived_files::{DerivedFiles, new_entry};
@@ -24,6 +23,7 @@ use super::orchestrator::{Need, Records};
 use super::order::{Order, Ran};
 use super::recover;
 use super::recover::CAUSE;
+use super::sealed_cost::SealedCost;
 use super::services::Services;
 use super::starter::Starter;
 use super::thread::{TakenOver, Thread, ThreadRun, ThreadStart};
@@ -41,7 +41,6 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
-use spent::Spent;
 use std::collections::{BTreeMap, HashSet};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
@@ -367,7 +366,11 @@ fn entry_after(services: &Services, meta: &ThreadMeta) -> Result<SignedFile, Err
         ..Options::new(kind, &services.trust, services.host.clock.now()?)
     };
     match read_verified(&services.host, &path, &options)?.head {
-        Some(head) => SignedFile::after(&services.host, &path, kind, item_type, &head),
+        Some(head) => {
+            let mut entry = SignedFile::after(&services.host, &path, kind, item_type, &head)?;
+            entry.pass_over(ANCHORED_TURNS);
+            Ok(entry)
+        }
         None => new_entry(services, meta),
     }
 }
@@ -458,27 +461,19 @@ impl Sealed {
         };
         // Every line is a part of the verified bytes.
         let mut said = Conversation::danger_new();
-        let mut spent = Spent::default();
+        let mut cost = SealedCost::default();
         for line in lines {
             said.push_line(line)?;
             let Ok(event) = serde_json::from_slice::<Value>(line) else {
                 continue;
             };
-            spent.line(&event);
+            cost.line(&event);
             let payload = &event["payload"];
             match event["event_type"].as_str().unwrap_or_default() {
-                "cognition_out" => {
-                    let usage = &payload["usage"];
-                    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
-                    sealed
-                        .cost
-                        .add_turn(count("input_tokens"), count("output_tokens"));
-                    payload["text"]
-                        .as_str()
-                        .unwrap_or_default()
-                        .clone_into(&mut sealed.text);
-                }
-                "child_thread_started" => sealed.cost.spawns += 1,
+                "cognition_out" => payload["text"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .clone_into(&mut sealed.text),
                 "directive_return" => sealed.outputs = Some(payload["outputs"].clone()),
                 kind if is_terminal(kind) => {
                     let status = Status::of_end(kind, payload["status"].as_str());
@@ -487,7 +482,7 @@ impl Sealed {
                 _ => {}
             }
         }
-        sealed.cost.elapsed = spent.total();
+        sealed.cost = cost.total();
         sealed.messages = conversation(&said.into_messages())?;
         Ok(sealed)
     }

@@ -6,6 +6,7 @@ use super::open;
 use crate::capability::Capabilities;
 use crate::limit::{Cost, Limits};
 use crate::project::ThreadFolder;
+use crate::runner::sealed_cost::SealedCost;
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -50,7 +51,8 @@ pub(in crate::runner) fn never_had(services: &Services, path: &Path) -> Result<b
     Ok(known?.is_none())
 }
 
-/// The cost and the outputs at the end of its record, where there is one.
+/// The cost and the outputs at the end of its record. A record that was ended for its dead process
+/// does not state its cost: then it is the use in sealed lines, and the money in the budget.
 pub(in crate::runner) fn said_of(
     services: &Services,
     id: &ThreadId,
@@ -60,9 +62,32 @@ pub(in crate::runner) fn said_of(
     if services.host.fs.symlink_metadata(&record).is_err() {
         return Ok((None, None));
     }
-    Ok(said_at_the_end(
-        open::lines_of(services, id, folder)?.sealed(),
-    ))
+    let lines = open::lines_of(services, id, folder)?;
+    let (cost, outputs) = said_at_the_end(lines.sealed());
+    match cost {
+        Some(cost) => Ok((Some(cost), outputs)),
+        None => Ok((Some(used(services, id, lines.sealed())?), outputs)),
+    }
+}
+
+/// The use of a thread without an end of its own.
+fn used<'l>(
+    services: &Services,
+    id: &ThreadId,
+    sealed: impl Iterator<Item = &'l [u8]>,
+) -> Result<Cost, Error> {
+    let mut cost = SealedCost::default();
+    for event in sealed.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
+        cost.line(&event);
+    }
+    let cost = cost.total();
+    let budget = services.budgets.get(id)?;
+    let spawns = services.registry.get(id)?.map_or(0, |row| row.spawns);
+    Ok(Cost {
+        spend: budget.map(|budget| budget.actual).unwrap_or_default(),
+        spawns: cost.spawns.max(spawns),
+        ..cost
+    })
 }
 
 /// Writes it from line 1, with the thread's end. A file that existed and was removed is still
@@ -85,7 +110,7 @@ pub(in crate::runner) fn write_first(
         return Ok(());
     };
     let now = services.host.clock.now()?;
-    let (cost, outputs) = said_at_the_end(lines.sealed());
+    let (cost, outputs) = said_of(services, id, folder)?;
     let meta = ThreadMeta {
         thread_id: id.clone(),
         directive: manifest.directive.clone().unwrap_or_default(),

@@ -5,7 +5,6 @@ use super::super::orchestrator::Records;
 use super::super::services::Services;
 use super::first;
 use super::row;
-use crate::limit::Cost;
 use crate::project::ThreadFolder;
 use crate::registry::suits;
 use crate::signed_file::SignedFile;
@@ -63,7 +62,11 @@ fn rewrite(services: &Services, id: &ThreadId, path: &Path, status: Status) -> R
     meta.status = status;
     meta.updated_at = services.host.clock.now()?;
     let (cost, outputs) = first::said_of(services, id, &folder)?;
-    meta.cost = cost.or(meta.cost).or_else(|| Some(Cost::default()));
+    meta.cost = Some(match (cost, meta.cost) {
+        // Files of runs, and of earlier versions, have the cost of each turn.
+        (Some(cost), Some(known)) if cost.turns < known.turns => known,
+        (cost, known) => cost.or(known).unwrap_or_default(),
+    });
     meta.outputs = meta.outputs.or(outputs);
     let mut file = SignedFile::after(&services.host, path, DocumentKind::Json, None, head)?;
     file.write(&services.host, &services.keys, Some(id), &meta.to_bytes())
