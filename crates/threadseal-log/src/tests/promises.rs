@@ -40,6 +40,20 @@ fn what_was_published_is_in_the_log_with_its_proof_also_for_who_opens_it_later()
 }
 
 #[test]
+fn a_commit_after_another_one_costs_one_sync_and_its_mark_two() {
+    let scene = in_memory();
+    let log = scene.open();
+    log.commit_heads(heads(1, 0..1));
+    for seq in 1..40 {
+        scene.disk.plan(usize::MAX, FaultKind::Io);
+        log.commit_heads(heads(1, seq..seq + 1));
+        let called = scene.disk.called();
+        let syncs = called.iter().filter(|call| call.contains("sync"));
+        assert_eq!(syncs.count(), 3, "{seq}: {called:?}");
+    }
+}
+
+#[test]
 fn the_files_are_those_of_a_log_of_tiles_once_they_are_folded() {
     let scene = in_memory();
     let log = scene.open();

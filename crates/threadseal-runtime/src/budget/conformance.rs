@@ -27,6 +27,7 @@ pub(super) fn all<L: BudgetLedger>(empty: impl Fn() -> L) {
     an_ended_thread_keeps_what_its_children_may_still_spend(&tree(&empty()));
     a_successor_gets_what_remains(&tree(&empty()));
     what_is_held_does_not_remain_and_is_never_lost(&tree(&empty()));
+    a_settled_request_ends_its_hold_and_counts_once(&tree(&empty()));
     a_share_of_what_remains_leaves_something_for_the_next_child(&Book(&empty()));
     a_suspended_thread_gives_back_what_it_does_not_use(&tree(&empty()));
 }
@@ -182,6 +183,23 @@ fn a_successor_gets_what_remains(book: &Book<'_>) {
     assert_eq!(book.transfer("root", "root-2").unwrap(), usd("0.4"));
     book.is("root-2", "0.4", "0");
     assert_eq!(book.get("root-2").unwrap().parent, None);
+}
+
+fn a_settled_request_ends_its_hold_and_counts_once(book: &Book<'_>) {
+    let settle = |key: &str, amount| book.0.settle(&id("leaf"), key, usd(amount), at(2));
+    book.hold("leaf", "1", "0", "0.1").unwrap();
+    for _ in 0..2 {
+        settle("1", "0.04").unwrap();
+        book.is("leaf", "0.21", "0.04");
+        book.is("root", "0.4", "0.04");
+    }
+    refused(settle("1", "0.05"));
+    // More than its hold, and without one.
+    book.hold("leaf", "2", "0", "0.01").unwrap();
+    settle("2", "0.02").unwrap();
+    settle("3", "0.01").unwrap();
+    book.is("leaf", "0.18", "0.07");
+    assert_eq!(book.0.charge_holds(&id("leaf"), at(3)).unwrap(), []);
 }
 
 fn what_is_held_does_not_remain_and_is_never_lost(book: &Book<'_>) {

@@ -104,6 +104,39 @@ fn whoever_goes_on_from_the_known_head_spares_the_number_of_a_file_that_is_ahead
     });
 }
 
+// T-RUN-24
+#[test]
+fn a_version_without_a_head_is_whole_or_gone_and_no_number_of_it_is_used_again() {
+    let write_ahead = |scene: &Scene, file: &mut SignedFile, text: &str| {
+        let content = format!("{{\"says\": \"{text}\"}}\n");
+        file.write_ahead(&scene.host, &scene.keys, content.as_bytes())
+    };
+    let keeps = |call| [Keep::Nothing, Keep::Everything, Keep::ByLot(call as u64)];
+    let mut gone = 0;
+    for (call, keep) in (0..30).flat_map(|call| keeps(call).map(|keep| (call, keep))) {
+        let (disk, scene) = failing();
+        let mut file = new(&scene);
+        let known = write(&scene, &mut file, "one").unwrap();
+        disk.plan(call, FaultKind::PowerOff);
+        for text in ["two", "three"] {
+            let _ = write_ahead(&scene, &mut file, text);
+        }
+        let last = file.next;
+        disk.cut_power(keep);
+        let read = || read_verified(&scene.host, path(), &options(&scene));
+        let found = read().unwrap_or_else(|error| panic!("call {call}, {keep:?}: {error}"));
+        let head = found.head.unwrap();
+        assert!((known.seq..last).contains(&head.seq), "{head}");
+        gone += u64::from(head == known);
+        let mut next = SignedFile::after(&scene.host, path(), KIND, None, &head).unwrap();
+        next.pass_over(64);
+        let four = write(&scene, &mut next, "four").unwrap();
+        assert!(four.seq >= last, "{four}");
+        assert_eq!(read().unwrap().head, Some(four));
+    }
+    assert!((10..90).contains(&gone), "{gone}");
+}
+
 /// Heads on a host whose log declares everything as pruned.
 #[derive(Debug)]
 struct AllPruned(Arc<dyn HeadStore>);

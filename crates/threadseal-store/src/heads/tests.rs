@@ -418,7 +418,7 @@ fn syncs(disk: &FaultFs) -> usize {
     called.iter().filter(|call| call.contains("sync")).count()
 }
 
-// T-STO-39
+// T-TRA-44
 #[test]
 fn the_head_of_a_turn_costs_no_sync_and_a_durable_one_is_never_far_behind() {
     let (disk, heads, mut last, stem) = damageable();
@@ -444,7 +444,7 @@ fn the_head_of_a_turn_costs_no_sync_and_a_durable_one_is_never_far_behind() {
     assert_eq!(whole, 3);
 }
 
-// T-STO-39
+// T-TRA-44
 #[test]
 fn a_crash_at_each_call_leaves_a_head_of_a_turn_that_was_stored_and_never_a_mixed_one() {
     let survives = |call, kind, end: Option<Keep>| {
@@ -487,7 +487,7 @@ fn a_crash_at_each_call_leaves_a_head_of_a_turn_that_was_stored_and_never_a_mixe
     fail_each_call(20, |call, _| ends(call), survives);
 }
 
-// T-STO-39
+// T-TRA-44
 #[test]
 fn a_slot_that_another_wrote_takes_no_head_back() {
     let (disk, heads, first, stem) = damageable();

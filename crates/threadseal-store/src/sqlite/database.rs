@@ -253,6 +253,39 @@ mod tests {
         assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 1);
     }
 
+    #[test]
+    fn a_loose_commit_is_seen_by_others_and_the_next_one_waits_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        let database = Database::open(&path).unwrap();
+        let make = |transaction: &Transaction<'_>| {
+            let sql = format!("{TABLE}; INSERT INTO t VALUES (1)");
+            transaction
+                .execute_batch(&sql)
+                .map_err(|error| error_of(&path, &error))
+        };
+        let level = |connection: &Connection| {
+            let level = connection.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
+            level.map_err(|error| error_of(&path, &error))
+        };
+        let (normal, full) = (1, 2);
+        let within = database.write_loosely(|transaction| {
+            make(transaction)?;
+            level(transaction)
+        });
+        assert_eq!(
+            (within.unwrap(), database.read(level).unwrap()),
+            (normal, full)
+        );
+        let refused = database.write_loosely(|transaction| {
+            make(transaction)?;
+            Err::<(), _>(Error::refused("no"))
+        });
+        assert_eq!(refused.unwrap_err().to_string(), "no");
+        assert_eq!(database.read(level).unwrap(), full);
+        assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 1);
+    }
+
     // T-REG-13
     #[test]
     fn a_trigger_of_a_found_file_does_nothing_and_a_view_is_no_table() {

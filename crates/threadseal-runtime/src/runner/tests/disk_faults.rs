@@ -2,9 +2,11 @@
 //! recovered; never forked.
 
 use super::handoffs::reads;
+use crate::model::ToolSchema;
 use crate::testing::prelude::*;
 use crate::thread_meta::ThreadMeta;
 use threadseal_formats::transcript::manifest::parse_line;
+use threadseal_store::heads::FileHeadStore;
 
 /// A scene on a disk that can fail.
 fn failing() -> (FaultFs, Scene) {
@@ -270,6 +272,112 @@ fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
         assert_eq!(before[member], after[member], "{member}");
     }
     scene.resume(&id, GLADLY).unwrap().completed();
+}
+
+/// A tool whose calls may be at once; it keeps the keys of those that ran.
+struct Noting {
+    schema: ToolSchema,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tool for Noting {
+    fn id(&self) -> &'static str {
+        "rye/file-system/read"
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn parallel(&self, _: &Value) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        let key = call.idempotency_key.to_owned();
+        self.ran.lock().unwrap().push(key);
+        Outcome::ok("noted")
+    }
+}
+
+/// Three batches of calls, and the end.
+const BATCHES: &str = "answers:\n\
+    - {calls: [{tool: rye_file-system_read}, {tool: rye_file-system_read}]}\n\
+    - {calls: [{tool: rye_file-system_read}]}\n\
+    - {calls: [{tool: rye_file-system_read}, {tool: rye_file-system_read}, {tool: rye_file-system_read}]}\n\
+    - {text: Done.}\n";
+
+/// A scene whose heads are on its disk, and the engine of a thread whose calls are kept.
+fn noting() -> (FaultFs, Scene, Engine, Arc<Mutex<Vec<String>>>) {
+    let (disk, mut scene) = Scene::failing();
+    scene.host.heads = Arc::new(FileHeadStore::new(disk.shared(), "/heads"));
+    let scene = scene.signed();
+    let ran = Arc::<Mutex<Vec<String>>>::default();
+    let tool = Noting {
+        schema: schema("rye/file-system/read"),
+        ran: Arc::clone(&ran),
+    };
+    let engine = scene.engine_with(BATCHES, vec![Arc::new(tool)]);
+    (disk, scene, engine, ran)
+}
+
+/// The keys of the calls that a record names as ended or as unresolved.
+fn named(events: &Events) -> Vec<String> {
+    let key = |event: &Value| event["idempotency_key"].text().to_owned();
+    let results = events.of("tool_call_result");
+    let has_ended = |start: &Value| {
+        let mut results = results.iter();
+        results.any(|result| result["call_id"] == start["call_id"])
+    };
+    let starts = events.of("tool_call_start").into_iter();
+    let ended = starts.filter(|start| has_ended(start)).map(key);
+    let open = events.of("tool_call_unresolved").into_iter();
+    ended.chain(open.map(key)).collect()
+}
+
+// T-RUN-22 T-RUN-23
+#[test]
+fn power_that_goes_anywhere_in_a_run_leaves_each_call_that_ran_named_and_no_head_ahead() {
+    let (disk, _scene, engine, _) = noting();
+    let run = |engine: &Engine| engine.run(&ordered("demo/say", json!({"name": "Ada"})));
+    let calls = calls_of(&disk, || run(&engine).unwrap().completed());
+    let (mut in_the_middle, mut unresolved) = (0, 0);
+    for call in (calls / 4..calls).step_by((calls / 60).max(1)) {
+        for keep in [Keep::Nothing, Keep::Everything, Keep::ByLot(call as u64)] {
+            let (disk, scene, engine, ran) = noting();
+            disk.plan(call, FaultKind::PowerOff);
+            let done = run(&engine).err();
+            disk.cut_power(keep);
+            let what = format!("call {call} of {calls}, {keep:?}, {done:?}");
+            let engine = scene.engine(GLADLY);
+            let Some(id) = listed(&engine).first().map(|thread| thread.id.clone()) else {
+                continue;
+            };
+            if !scene.is_there(scene.transcript(&id)) {
+                assert!(ran.lock().unwrap().is_empty(), "{what}");
+                continue;
+            }
+            // A head that is ahead of its file would refuse this.
+            end(&engine, &id, &what);
+            assert_eq!(scene.verdict(&id), Verdict::Verified, "{what}");
+            let (events, ran) = (scene.events(&id), ran.lock().unwrap().clone());
+            let named = named(&events);
+            for key in &ran {
+                let times = named.iter().filter(|named| *named == key).count();
+                assert_eq!(times, 1, "{what}: {key} of {named:?}");
+            }
+            in_the_middle += usize::from((1..6).contains(&ran.len()));
+            unresolved += events.count("tool_call_unresolved");
+            let cost = metadata(&scene, &id, &what).cost.unwrap();
+            let answers = events.count("cognition_out") as u64;
+            assert_eq!(cost.turns, answers, "{what}");
+            assert!(row(&engine, &id).cost_is(&cost), "{what}");
+        }
+    }
+    assert!(
+        in_the_middle > 10 && unresolved > 5,
+        "{in_the_middle} {unresolved}"
+    );
 }
 
 // T-REG-08

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::ManualClock;
+use crate::fault::{FaultFs, FaultKind, Keep, ends, fail_each_call};
 use crate::heads::MemoryHeadStore;
 use crate::key_ends::NoKeyEnds;
 use crate::ledger::{Answer, ArtifactStore as _};
@@ -12,6 +13,7 @@ use crate::ledger::{
 use crate::random::SeededRandom;
 use crate::sys::RealFs;
 use crate::testing::{EndingKeys, signer};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal_core::canon::json::Text;
 use threadseal_core::key::{KeyUsage, LocalSigner};
@@ -278,6 +280,85 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     std::fs::write(&path, newer).unwrap();
     append(&open(), "c").unwrap();
     assert_eq!(head().head.seq, 2);
+}
+
+/// A signed ledger on this disk.
+fn on_disk(disk: &FaultFs, host: &Host) -> HashChainedLedgerStore<JsonlLedgerStore> {
+    let store = JsonlLedgerStore::open(disk.shared(), Path::new("/ledgers")).unwrap();
+    HashChainedLedgerStore::new(store)
+        .with_signer(Arc::new(TestSigner))
+        .with_host(host.clone())
+}
+
+/// How many records the head that a host knows covers.
+fn covered(host: &Host) -> u64 {
+    let known = host.heads.fetch(&run().record_id()).unwrap();
+    known.map_or(0, |known| known.head.size)
+}
+
+// T-STO-39
+#[test]
+fn a_batch_of_starts_costs_one_sync_and_no_head_names_what_is_only_written() {
+    let (disk, host) = (FaultFs::new(), host());
+    let ledger = on_disk(&disk, &host);
+    let syncs = |work: &dyn Fn()| {
+        disk.plan(usize::MAX, FaultKind::Io);
+        work();
+        let called = disk.called();
+        called.iter().filter(|call| call.contains("sync")).count()
+    };
+    append(&ledger, "first").unwrap();
+    for turn in 0..3 {
+        let write = |text| drop(ledger.append_written(&run(), &[record(text)]).unwrap());
+        assert_eq!(syncs(&|| ["x", "y", "z"].into_iter().for_each(write)), 0);
+        assert_eq!(covered(&host), 1 + turn * 8);
+        let starts = ["1", "2", "3", "4", "5"].map(record);
+        let start = || drop(ledger.append_batch(&run(), &starts).unwrap());
+        assert_eq!(syncs(&start), 1);
+        assert_eq!(covered(&host), 9 + turn * 8);
+    }
+    ledger.append_written(&run(), &[record("last")]).unwrap();
+    assert_eq!(covered(&host), 25);
+    let sync = || ledger.sync(&run()).unwrap();
+    assert_eq!((syncs(&sync), syncs(&sync)), (1, 0));
+    assert_eq!(covered(&host), 26);
+    disk.cut_power(Keep::Nothing);
+    assert_eq!(hold(on_disk(&disk, &host).records()), 26);
+}
+
+// T-STO-39
+#[test]
+fn power_that_goes_within_a_turn_leaves_each_durable_record_and_no_head_ahead() {
+    let survives = |call, kind, end: Option<Keep>| {
+        let (disk, host) = (FaultFs::new(), host());
+        let ledger = on_disk(&disk, &host);
+        append(&ledger, "first").unwrap();
+        disk.plan(call, kind);
+        let mut durable = 1;
+        let mut turn = || -> Result<(), Error> {
+            ledger.append_written(&run(), &["a", "b"].map(record))?;
+            durable = ledger
+                .append_batch(&run(), &["c", "d"].map(record))?
+                .tip
+                .count;
+            Ok(())
+        };
+        let done = (0..3).try_for_each(|_| turn());
+        let done = done.and_then(|()| ledger.append_written(&run(), &[record("e")]));
+        let done = done.and_then(|_| ledger.sync(&run()));
+        let struck = disk.struck().is_some();
+        assert!(struck || done.is_ok());
+        disk.end(end);
+        let known = covered(&host);
+        assert!(known >= durable, "{known} {durable}");
+        // A head that names what is gone would refuse it.
+        let again = append(&on_disk(&disk, &host), "more");
+        let count = again.unwrap_or_else(|error| panic!("call {call}, {kind:?}, {end:?}: {error}"));
+        assert!(count.tip.count > known);
+        assert_eq!(hold(on_disk(&disk, &host).records()), count.tip.count);
+        struck
+    };
+    fail_each_call(30, |call, _| ends(call), survives);
 }
 
 #[test]
