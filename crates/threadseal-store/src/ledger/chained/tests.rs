@@ -290,6 +290,14 @@ fn on_disk(disk: &FaultFs, host: &Host) -> HashChainedLedgerStore<JsonlLedgerSto
         .with_host(host.clone())
 }
 
+/// A record that is signed.
+fn signed(text: &str) -> StepRecord {
+    StepRecord {
+        actor_id: Some("agent".to_owned()),
+        ..record(text)
+    }
+}
+
 /// How many records the head that a host knows covers.
 fn covered(host: &Host) -> u64 {
     let known = host.heads.fetch(&run().record_id()).unwrap();
@@ -307,17 +315,17 @@ fn a_batch_of_starts_costs_one_sync_and_no_head_names_what_is_only_written() {
         let called = disk.called();
         called.iter().filter(|call| call.contains("sync")).count()
     };
-    append(&ledger, "first").unwrap();
+    ledger.append(&signed("first")).unwrap();
     for turn in 0..3 {
-        let write = |text| drop(ledger.append_written(&run(), &[record(text)]).unwrap());
+        let write = |text| drop(ledger.append_written(&run(), &[signed(text)]).unwrap());
         assert_eq!(syncs(&|| ["x", "y", "z"].into_iter().for_each(write)), 0);
         assert_eq!(covered(&host), 1 + turn * 8);
-        let starts = ["1", "2", "3", "4", "5"].map(record);
+        let starts = ["1", "2", "3", "4", "5"].map(signed);
         let start = || drop(ledger.append_batch(&run(), &starts).unwrap());
         assert_eq!(syncs(&start), 1);
         assert_eq!(covered(&host), 9 + turn * 8);
     }
-    ledger.append_written(&run(), &[record("last")]).unwrap();
+    ledger.append_written(&run(), &[signed("last")]).unwrap();
     assert_eq!(covered(&host), 25);
     let sync = || ledger.sync(&run()).unwrap();
     assert_eq!((syncs(&sync), syncs(&sync)), (1, 0));
@@ -332,19 +340,19 @@ fn power_that_goes_within_a_turn_leaves_each_durable_record_and_no_head_ahead() 
     let survives = |call, kind, end: Option<Keep>| {
         let (disk, host) = (FaultFs::new(), host());
         let ledger = on_disk(&disk, &host);
-        append(&ledger, "first").unwrap();
+        ledger.append(&signed("first")).unwrap();
         disk.plan(call, kind);
         let mut durable = 1;
         let mut turn = || -> Result<(), Error> {
-            ledger.append_written(&run(), &["a", "b"].map(record))?;
+            ledger.append_written(&run(), &["a", "b"].map(signed))?;
             durable = ledger
-                .append_batch(&run(), &["c", "d"].map(record))?
+                .append_batch(&run(), &["c", "d"].map(signed))?
                 .tip
                 .count;
             Ok(())
         };
         let done = (0..3).try_for_each(|_| turn());
-        let done = done.and_then(|()| ledger.append_written(&run(), &[record("e")]));
+        let done = done.and_then(|()| ledger.append_written(&run(), &[signed("e")]));
         let done = done.and_then(|_| ledger.sync(&run()));
         let struck = disk.struck().is_some();
         assert!(struck || done.is_ok());
@@ -352,7 +360,7 @@ fn power_that_goes_within_a_turn_leaves_each_durable_record_and_no_head_ahead() 
         let known = covered(&host);
         assert!(known >= durable, "{known} {durable}");
         // A head that names what is gone would refuse it.
-        let again = append(&on_disk(&disk, &host), "more");
+        let again = on_disk(&disk, &host).append(&signed("more"));
         let count = again.unwrap_or_else(|error| panic!("call {call}, {kind:?}, {end:?}: {error}"));
         assert!(count.tip.count > known);
         assert_eq!(hold(on_disk(&disk, &host).records()), count.tip.count);
