@@ -13,8 +13,8 @@
 //! The transcript contains messages, calls and results. The ledger lists the steps, with digests in
 //! place of contents. `ledger` in the terminal event is the last record's hash, so the final seal
 //! covers the ledger too. Before a call starts, one sync makes its start durable in the ledger, which
-//! is signed record by record; the transcript has it until power is lost. The other records are
-//! durable with the next start, or before their end is named. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
+//! is signed record by record; the transcript has it until power is lost. The other records
+//! wait for the next start, or until their end is named. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
@@ -135,7 +135,7 @@ impl Journal {
         )?;
         let ledger = steps_in(host, folder, &actor_id, native)?;
         let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?
-            .with_written_ends();
+            .with_held_ends();
         Ok(Self {
             recorder,
             steps,
@@ -178,7 +178,7 @@ impl Journal {
             hook_calls,
             recorder,
             steps: RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None)
-                .with_written_ends(),
+                .with_held_ends(),
             children: Vec::new(),
             rendering,
             began: began
@@ -251,7 +251,7 @@ impl Journal {
         let result = json!({"model": answer.model, "usage": tokens(&answer.usage),
                             "text_sha256": Digest::of(answer.text.as_bytes()).to_hex(),
                             "calls": answer.calls.len()});
-        self.steps.succeed(step, Some(sealed(&result)?)).map(drop)
+        self.steps.succeed(step, Some(sealed(&result)?))
     }
 
     /// Records that there is no answer.
@@ -259,7 +259,7 @@ impl Journal {
     /// # Errors
     /// As [`Journal::ask`].
     pub(crate) fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
-        self.steps.fail(step, why).map(drop)
+        self.steps.fail(step, why)
     }
 
     /// Records the intent of a call, durably in the ledger: after a crash it is known that the call
@@ -352,11 +352,11 @@ impl Journal {
         }
         self.event("tool_call_result", &result)?;
         match &outcome.error {
-            Some(error) => self.steps.fail(step, error).map(drop),
+            Some(error) => self.steps.fail(step, error),
             None => {
                 let digest = Digest::of(output.as_bytes()).to_hex();
                 let result = sealed(&json!({"output_sha256": digest}))?;
-                self.steps.succeed(step, Some(result)).map(drop)
+                self.steps.succeed(step, Some(result))
             }
         }
     }
@@ -398,7 +398,7 @@ impl Journal {
     /// # Errors
     /// When the ledger cannot be read or synced.
     pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
-        self.steps.sync()?;
+        self.steps.flush()?;
         let tip = self.steps.tip()?;
         let hash = tip.hash.map(|hash| hash.to_hex());
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
@@ -482,11 +482,11 @@ impl Journal {
         }
         self.event("hook_call_result", &result)?;
         match &outcome.error {
-            Some(error) => self.steps.fail(step, error).map(drop),
+            Some(error) => self.steps.fail(step, error),
             None => {
                 let digest = Digest::of(output.as_bytes()).to_hex();
                 let result = sealed(&json!({"output_sha256": digest}))?;
-                self.steps.succeed(step, Some(result)).map(drop)
+                self.steps.succeed(step, Some(result))
             }
         }
     }
@@ -518,7 +518,7 @@ impl Parentage for Journal {
     }
 
     fn ledger(&self) -> Result<Parent, Error> {
-        self.steps.sync()?;
+        self.steps.flush()?;
         Ok(Parent {
             run_id: self.steps.run().clone(),
             head: self.steps.tip()?.hash,

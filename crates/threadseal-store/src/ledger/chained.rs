@@ -138,24 +138,6 @@ pub trait ChainedLedger: fmt::Debug + Send + Sync {
     /// As [`ChainedLedger::append_batch`].
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error>;
 
-    /// As [`ChainedLedger::append_batch`], but the records need only survive this process, and no
-    /// head names them. The next call of that, or of [`ChainedLedger::sync`], makes them durable
-    /// and publishes their head.
-    ///
-    /// # Errors
-    /// As [`ChainedLedger::append_batch`].
-    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        self.append_batch(run, records)
-    }
-
-    /// Makes all records durable that were appended here, and publishes their head.
-    ///
-    /// # Errors
-    /// As [`ChainedLedger::append_batch`].
-    fn sync(&self, _run: &RunId) -> Result<(), Error> {
-        Ok(())
-    }
-
     /// The stored records.
     fn records(&self) -> &dyn LedgerStore;
 
@@ -183,14 +165,6 @@ impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
 
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
         (**self).begin_batch(run, records)
-    }
-
-    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        (**self).append_written(run, records)
-    }
-
-    fn sync(&self, run: &RunId) -> Result<(), Error> {
-        (**self).sync(run)
     }
 
     fn records(&self) -> &dyn LedgerStore {
@@ -228,8 +202,6 @@ struct Remembered {
     tip: Option<Tip>,
     /// The signatures of the records up to this end.
     signatures: Option<(Tip, Signatures)>,
-    /// The last record, where no head names it yet.
-    unpublished: Option<StepRecord>,
 }
 
 impl<S: LedgerStore> HashChainedLedgerStore<S> {
@@ -388,39 +360,27 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         Ok(all)
     }
 
-    /// Remembers `records`, which follow on `before`, for their head.
-    fn note(
+    /// Publishes the head after `records`, which follow on `before`.
+    fn publish(
         &self,
         run: &RunId,
         (before, tip): (&Tip, &Tip),
         records: &[StepRecord],
         remembered: &mut Remembered,
     ) -> Result<(), Error> {
-        let Some(last) = records.last().filter(|_| self.host.is_some()) else {
-            return Ok(());
-        };
-        remembered.unpublished = Some(last.clone());
-        let mut all = self.signatures_to(run, before, remembered.signatures)?;
-        for (index, record) in (before.count..).zip(records) {
-            all.take(index, record.signature.as_deref());
-        }
-        remembered.signatures = Some((*tip, all));
-        Ok(())
-    }
-
-    /// Publishes the head of the records up to `tip`, which are durable.
-    fn publish(&self, run: &RunId, tip: &Tip, remembered: &Remembered) -> Result<(), Error> {
         let Some(host) = &self.host else {
             return Ok(());
         };
         let Some(head) = tip.hash.and_then(|hash| head_of(run, tip.count, hash)) else {
             return Ok(());
         };
-        let Some(last) = &remembered.unpublished else {
-            return Ok(());
-        };
-        let all = self.signatures_to(run, tip, remembered.signatures)?;
-        let signed = Some(last).filter(|last| last.signature.is_some());
+        let mut all = self.signatures_to(run, before, remembered.signatures)?;
+        for (index, record) in (before.count..).zip(records) {
+            all.take(index, record.signature.as_deref());
+        }
+        remembered.signatures = Some((*tip, all));
+        let last = records.last();
+        let signed = last.filter(|last| last.signature.is_some());
         let signer = self.signer.as_ref();
         let now = host.clock.now()?;
         // Only a signature binds a ledger to its run everywhere.
@@ -482,7 +442,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
     fn append_where(
         &self,
         run: &RunId,
-        (records, durability): (&[StepRecord], Durability),
+        records: &[StepRecord],
         may_follow: impl Fn(&Tip) -> bool,
     ) -> Result<Option<Appended>, Error> {
         let known = self.remembered(run);
@@ -503,11 +463,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             let _section = self.enter_seal(records)?;
             let (records, entries): (_, Vec<Entry>) =
                 self.chain(run, &tip, records)?.into_iter().unzip();
-            let appended = match durability {
-                Durability::Durable => self.store.append_if(run, &tip, &entries),
-                Durability::Written => self.store.append_written(run, &tip, &entries),
-            };
-            let stored = match appended {
+            let stored = match self.store.append_if(run, &tip, &entries) {
                 Ok(Append::Stored(now)) => now,
                 Ok(Append::Differs(now)) => {
                     self.check_contains(run, &now, &known.floor)?;
@@ -522,15 +478,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             known.floor = stored;
             known.tip = Some(stored);
             let records: Vec<StepRecord> = records;
-            let noted = self.note(run, (&tip, &stored), &records, &mut known);
-            let published = noted.and_then(|()| match durability {
-                Durability::Durable => self.publish(run, &stored, &known),
-                Durability::Written => Ok(()),
-            });
-            if durability == Durability::Durable && published.is_ok() {
-                known.unpublished = None;
-            }
-            let unpublished = published.err();
+            let ends = (&tip, &stored);
+            let unpublished = self.publish(run, ends, &records, &mut known).err();
             return Ok(Some(Appended {
                 records,
                 tip: stored,
@@ -543,22 +492,12 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
 
 impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
     fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        let appended = self.append_where(run, (records, Durability::Durable), |_| true)?;
+        let appended = self.append_where(run, records, |_| true)?;
         appended.ok_or_else(|| out_of_breath(run))
-    }
-
-    fn append_written(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
-        let appended = self.append_where(run, (records, Durability::Written), |_| true)?;
-        appended.ok_or_else(|| out_of_breath(run))
-    }
-
-    fn sync(&self, run: &RunId) -> Result<(), Error> {
-        self.append_batch(run, &[]).map(drop)
     }
 
     fn begin_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Option<Appended>, Error> {
-        let durably = (records, Durability::Durable);
-        self.append_where(run, durably, |tip| *tip == Tip::EMPTY)
+        self.append_where(run, records, |tip| *tip == Tip::EMPTY)
     }
 
     fn records(&self) -> &dyn LedgerStore {

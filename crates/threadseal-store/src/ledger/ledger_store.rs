@@ -110,20 +110,6 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// all the same.
     fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error>;
 
-    /// As [`LedgerStore::append_if`], but the entries need only survive this process. The next
-    /// `append_if` makes them durable, also one without entries.
-    ///
-    /// # Errors
-    /// As [`LedgerStore::append_if`].
-    fn append_written(
-        &self,
-        run: &RunId,
-        expected: &Tip,
-        entries: &[Entry],
-    ) -> Result<Append, Error> {
-        self.append_if(run, expected, entries)
-    }
-
     /// Appends the entries that `make` returns for the run's tip, and returns the new end.
     ///
     /// Some stores exclude other writers from the read of the tip until the records are durable. So
@@ -303,15 +289,6 @@ macro_rules! forward {
                 entries: &[Entry],
             ) -> Result<Append, Error> {
                 (**self).append_if(run, expected, entries)
-            }
-
-            fn append_written(
-                &self,
-                run: &RunId,
-                expected: &Tip,
-                entries: &[Entry],
-            ) -> Result<Append, Error> {
-                (**self).append_written(run, expected, entries)
             }
 
             fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {

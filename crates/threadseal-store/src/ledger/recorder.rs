@@ -4,9 +4,10 @@
 //! start ─► "started" record ─► the effect runs ─► finish
 //!       ─► "completed" | "waiting" | "failed" | "cancelled"
 //! ```
-//! The start of a step is durable before its effect runs. Its end may be written only, until the
-//! next start or [`RunRecorder::sync`] ([`RunRecorder::with_written_ends`]): without it the step is
-//! one that started, and its effect is not repeated.
+//! The start of a step is durable before its effect runs. Ends may be held back until the next start
+//! or [`RunRecorder::flush`] ([`RunRecorder::with_held_ends`]): without its end a step is one that
+//! started, and its effect is not repeated. They are held in memory, not written: of several writes
+//! without a sync between them power loss may keep a later one, and the ledger would be `tampered`.
 //!
 //! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
 //! `AbstractRuntime` writes them (`core/runtime.py`). If the process dies before a step is
@@ -14,15 +15,18 @@
 //! record with the run's actor, also a person's answer. Here the record names the actual actor
 //! ([`RunRecorder::resumed_by`]).
 
-use super::{Appended, ChainedLedger, StoredRecord, Tip};
-use crate::heads::Durability;
+use super::{ChainedLedger, StoredRecord, Tip};
 use crate::host::Host;
 use crate::random;
+use std::sync::{Mutex, PoisonError};
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::error::Error;
 use threadseal_formats::ledger::{
     Effect, Genesis, RunId, StepRecord, WaitState, step_id_from_random,
 };
+
+/// Records that wait at most.
+const MAX_HELD_RECORDS: usize = 64;
 
 /// Records the steps of one run.
 #[derive(Debug)]
@@ -32,7 +36,8 @@ pub struct RunRecorder<C> {
     run: RunId,
     actor_id: Option<String>,
     session_id: Option<String>,
-    ends: Durability,
+    /// Records that wait for the next start; None where each is appended at once.
+    held: Option<Mutex<Vec<StepRecord>>>,
 }
 
 /// A step that was started and not finished yet.
@@ -106,7 +111,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
             run,
             actor_id,
             session_id,
-            ends: Durability::Durable,
+            held: None,
         };
         let id = step_id_from_random(random::array(&*recorder.host.random)?);
         let first = genesis.to_record(recorder.run.clone(), id, recorder.actor_id.clone());
@@ -133,24 +138,23 @@ impl<C: ChainedLedger> RunRecorder<C> {
             run,
             actor_id,
             session_id,
-            ends: Durability::Durable,
+            held: None,
         }
     }
 
-    /// The same, whose ends of steps survive this process, and power loss only from the next start
-    /// or sync on.
+    /// The same, whose ends of steps wait for the next start, or for a flush.
     #[must_use]
-    pub fn with_written_ends(mut self) -> Self {
-        self.ends = Durability::Written;
+    pub fn with_held_ends(mut self) -> Self {
+        self.held = Some(Mutex::default());
         self
     }
 
-    /// Makes all records so far durable.
+    /// Appends all records that wait.
     ///
     /// # Errors
-    /// As [`ChainedLedger::sync`].
-    pub fn sync(&self) -> Result<(), Error> {
-        self.ledger.sync(&self.run)
+    /// As [`ChainedLedger::append_batch`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.append_behind(Vec::new()).map(drop)
     }
 
     /// The run.
@@ -187,7 +191,7 @@ impl<C: ChainedLedger> RunRecorder<C> {
     /// As [`ChainedLedger::append_batch`].
     pub fn start(&self, step: Step) -> Result<OpenStep, Error> {
         let record = self.new_record(step)?;
-        self.ledger.append(&record)?;
+        self.append_behind(vec![record.clone()])?;
         Ok(OpenStep { record })
     }
 
@@ -198,18 +202,18 @@ impl<C: ChainedLedger> RunRecorder<C> {
     pub fn start_all(&self, steps: Vec<Step>) -> Result<Vec<OpenStep>, Error> {
         let records = steps.into_iter().map(|step| self.new_record(step));
         let records = records.collect::<Result<Vec<_>, _>>()?;
-        self.ledger.append_batch(&self.run, &records)?;
+        self.append_behind(records.clone())?;
         let open = records.into_iter().map(|record| OpenStep { record });
         Ok(open.collect())
     }
 
-    /// Records that a step runs whose effect changes nothing elsewhere: as durable as an end.
+    /// Records that a step runs whose effect changes nothing elsewhere; it may wait as an end may.
     ///
     /// # Errors
     /// As [`RunRecorder::start`].
     pub fn note_start(&self, step: Step) -> Result<OpenStep, Error> {
         let record = self.new_record(step)?;
-        self.append(&record)?;
+        self.append(record.clone())?;
         Ok(OpenStep { record })
     }
 
@@ -217,53 +221,53 @@ impl<C: ChainedLedger> RunRecorder<C> {
     ///
     /// # Errors
     /// As [`ChainedLedger::append_batch`]; here and below.
-    pub fn succeed(&self, step: OpenStep, result: Option<Value>) -> Result<Appended, Error> {
+    pub fn succeed(&self, step: OpenStep, result: Option<Value>) -> Result<(), Error> {
         let mut record = step.record;
         record.finish_success(result, self.host.clock.now()?);
-        self.append(&record)
+        self.append(record)
     }
 
     /// Records why a step failed.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
-    pub fn fail(&self, step: OpenStep, error: &str) -> Result<Appended, Error> {
+    pub fn fail(&self, step: OpenStep, error: &str) -> Result<(), Error> {
         let mut record = step.record;
         record.finish_failure(error, self.host.clock.now()?);
-        self.append(&record)
+        self.append(record)
     }
 
     /// Records that a step was stopped, with known details.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
-    pub fn cancel(&self, step: OpenStep, details: Vec<(Text, Value)>) -> Result<Appended, Error> {
+    pub fn cancel(&self, step: OpenStep, details: Vec<(Text, Value)>) -> Result<(), Error> {
         let mut record = step.record;
         record.finish_cancelled(details, self.host.clock.now()?);
-        self.append(&record)
+        self.append(record)
     }
 
     /// Records that a step waits, with the reason.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
-    pub fn wait(&self, step: OpenStep, wait: &WaitState) -> Result<Appended, Error> {
+    pub fn wait(&self, step: OpenStep, wait: &WaitState) -> Result<(), Error> {
         let mut record = step.record;
         record.finish_waiting(wait, self.host.clock.now()?);
-        self.append(&record)
+        self.append(record)
     }
 
     /// Records the answer to a wait: a `resume` record in the answerer's own name.
     ///
     /// # Errors
     /// As [`RunRecorder::succeed`].
-    pub fn resumed_by(&self, answer: Answer) -> Result<Appended, Error> {
+    pub fn resumed_by(&self, answer: Answer) -> Result<(), Error> {
         let effect = Effect::new("resume", answer.payload);
         let mut record = self.new_record(Step::new(answer.node_id, Some(effect)))?;
         record.actor_id = Some(answer.actor_id);
         let resumed = Value::Object(vec![("resumed".into(), true.into())]);
         record.finish_success(Some(resumed), self.host.clock.now()?);
-        self.append(&record)
+        self.append(record)
     }
 
     fn new_record(&self, step: Step) -> Result<StepRecord, Error> {
@@ -283,13 +287,32 @@ impl<C: ChainedLedger> RunRecorder<C> {
         record
     }
 
-    fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
-        match self.ends {
-            Durability::Durable => self.ledger.append(record),
-            Durability::Written => {
-                let records = std::slice::from_ref(record);
-                self.ledger.append_written(&self.run, records)
-            }
+    fn append(&self, record: StepRecord) -> Result<(), Error> {
+        let Some(held) = &self.held else {
+            return self.ledger.append(&record).map(drop);
+        };
+        let mut waiting = held.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(record);
+        let many = waiting.len() >= MAX_HELD_RECORDS;
+        drop(waiting);
+        match many {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Appends what waits, and these records behind it, durably with one sync. What could not be
+    /// appended waits no longer: whether it is stored is unknown.
+    fn append_behind(&self, records: Vec<StepRecord>) -> Result<(), Error> {
+        let waiting = self.held.as_ref().map(|held| {
+            let mut waiting = held.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *waiting)
+        });
+        let mut all = waiting.unwrap_or_default();
+        all.extend(records);
+        match all.is_empty() {
+            true => Ok(()),
+            false => self.ledger.append_batch(&self.run, &all).map(drop),
         }
     }
 }

@@ -282,20 +282,22 @@ fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     assert_eq!(head().head.seq, 2);
 }
 
-/// A signed ledger on this disk.
-fn on_disk(disk: &FaultFs, host: &Host) -> HashChainedLedgerStore<JsonlLedgerStore> {
+type OnDisk = HashChainedLedgerStore<JsonlLedgerStore>;
+
+/// A ledger on this disk.
+fn on_disk(disk: &FaultFs, host: &Host) -> OnDisk {
     let store = JsonlLedgerStore::open(disk.shared(), Path::new("/ledgers")).unwrap();
     HashChainedLedgerStore::new(store)
         .with_signer(Arc::new(TestSigner))
         .with_host(host.clone())
 }
 
-/// A record that is signed.
-fn signed(text: &str) -> StepRecord {
-    StepRecord {
-        actor_id: Some("agent".to_owned()),
-        ..record(text)
-    }
+/// The recorder of a run that has begun there.
+fn begun(disk: &FaultFs, host: &Host) -> RunRecorder<OnDisk> {
+    let genesis = Genesis::new(host.new_record().unwrap(), host.clock.now().unwrap());
+    let (ledger, actor) = (on_disk(disk, host), Some("agent".to_owned()));
+    let begun = RunRecorder::create(ledger, host.clone(), run(), actor, None, &genesis);
+    begun.unwrap().with_held_ends()
 }
 
 /// How many records the head that a host knows covers.
@@ -304,69 +306,81 @@ fn covered(host: &Host) -> u64 {
     known.map_or(0, |known| known.head.size)
 }
 
-// T-STO-39
-#[test]
-fn a_batch_of_starts_costs_one_sync_and_no_head_names_what_is_only_written() {
-    let (disk, host) = (FaultFs::new(), host());
-    let ledger = on_disk(&disk, &host);
-    let syncs = |work: &dyn Fn()| {
-        disk.plan(usize::MAX, FaultKind::Io);
-        work();
-        let called = disk.called();
-        called.iter().filter(|call| call.contains("sync")).count()
-    };
-    ledger.append(&signed("first")).unwrap();
-    for turn in 0..3 {
-        let write = |text| drop(ledger.append_written(&run(), &[signed(text)]).unwrap());
-        assert_eq!(syncs(&|| ["x", "y", "z"].into_iter().for_each(write)), 0);
-        assert_eq!(covered(&host), 1 + turn * 8);
-        let starts = ["1", "2", "3", "4", "5"].map(signed);
-        let start = || drop(ledger.append_batch(&run(), &starts).unwrap());
-        assert_eq!(syncs(&start), 1);
-        assert_eq!(covered(&host), 9 + turn * 8);
+/// A request, its answer, a batch of two calls, and their results.
+fn turn(recorder: &RunRecorder<OnDisk>) -> Result<(), Error> {
+    let asked = recorder.note_start(Step::new("ask", None))?;
+    recorder.succeed(asked, None)?;
+    for step in recorder.start_all(vec![Step::new("call", None), Step::new("call", None)])? {
+        recorder.succeed(step, None)?;
     }
-    ledger.append_written(&run(), &[signed("last")]).unwrap();
-    assert_eq!(covered(&host), 25);
-    let sync = || ledger.sync(&run()).unwrap();
-    assert_eq!((syncs(&sync), syncs(&sync)), (1, 0));
-    assert_eq!(covered(&host), 26);
-    disk.cut_power(Keep::Nothing);
-    assert_eq!(hold(on_disk(&disk, &host).records()), 26);
+    Ok(())
 }
 
 // T-STO-39
 #[test]
-fn power_that_goes_within_a_turn_leaves_each_durable_record_and_no_head_ahead() {
+fn a_batch_of_starts_costs_one_sync_with_all_that_waits() {
+    let (disk, host) = (FaultFs::new(), host());
+    let recorder = begun(&disk, &host);
+    let syncs = |work: &dyn Fn() -> Result<(), Error>| {
+        disk.plan(usize::MAX, FaultKind::Io);
+        work().unwrap();
+        let called = disk.called();
+        called.iter().filter(|call| call.contains("sync")).count()
+    };
+    for number in 0..5 {
+        assert_eq!(syncs(&|| turn(&recorder)), 1);
+        // The results of the last batch wait.
+        assert_eq!(covered(&host), 1 + 6 * (number + 1) - 2);
+    }
+    let flush = || recorder.flush();
+    assert_eq!((syncs(&flush), syncs(&flush)), (1, 0));
+    assert_eq!(covered(&host), 31);
+    let note = || recorder.note_start(Step::new("ask", None)).map(drop);
+    assert_eq!((1..70).map(|_| syncs(&note)).sum::<usize>(), 1);
+    assert_eq!(covered(&host), 31 + 64);
+    disk.cut_power(Keep::Nothing);
+    assert_eq!(hold(on_disk(&disk, &host).records()), 31 + 64);
+}
+
+// T-STO-39
+#[test]
+fn power_that_goes_within_a_turn_leaves_each_start_and_no_head_ahead() {
     let survives = |call, kind, end: Option<Keep>| {
         let (disk, host) = (FaultFs::new(), host());
-        let ledger = on_disk(&disk, &host);
-        ledger.append(&signed("first")).unwrap();
+        let recorder = begun(&disk, &host);
         disk.plan(call, kind);
-        let mut durable = 1;
-        let mut turn = || -> Result<(), Error> {
-            ledger.append_written(&run(), &["a", "b"].map(signed))?;
-            durable = ledger
-                .append_batch(&run(), &["c", "d"].map(signed))?
-                .tip
-                .count;
-            Ok(())
-        };
-        let done = (0..3).try_for_each(|_| turn());
-        let done = done.and_then(|()| ledger.append_written(&run(), &[signed("e")]));
-        let done = done.and_then(|_| ledger.sync(&run()));
+        let mut turns = 0;
+        let mut done = Ok(());
+        while turns < 3 && done.is_ok() {
+            done = turn(&recorder);
+            turns += u64::from(done.is_ok());
+        }
+        let done = done.and_then(|()| recorder.flush());
         let struck = disk.struck().is_some();
         assert!(struck || done.is_ok());
         disk.end(end);
+        let what = format!("call {call}, {kind:?}, {end:?}, {done:?}");
+        // Before a writer settles the end, a reader finds whole records, and at most a torn end.
+        let found = disk
+            .bytes_of(Path::new("/ledgers/ledger_run.jsonl"))
+            .unwrap();
+        let lines = found.split_inclusive(|byte| *byte == b'\n');
+        let whole = lines.filter(|line| line.ends_with(b"\n"));
+        let records = whole.map(|line| parse_python(line.trim_ascii_end()).map(drop));
+        let records = records.collect::<Result<Vec<_>, _>>();
+        let count = records.unwrap_or_else(|why| panic!("{what}: {why}")).len() as u64;
         let known = covered(&host);
-        assert!(known >= durable, "{known} {durable}");
-        // A head that names what is gone would refuse it.
-        let again = on_disk(&disk, &host).append(&signed("more"));
-        let count = again.unwrap_or_else(|error| panic!("call {call}, {kind:?}, {end:?}: {error}"));
-        assert!(count.tip.count > known);
-        assert_eq!(hold(on_disk(&disk, &host).records()), count.tip.count);
+        assert!(
+            count >= known && known + 2 > 6 * turns,
+            "{what}: {count} {known}"
+        );
+        // A head that names what is gone would refuse this.
+        let again = RunRecorder::resume(on_disk(&disk, &host), host.clone(), run(), None, None);
+        again.start(Step::new("more", None)).map(drop).expect(&what);
+        assert!(hold(on_disk(&disk, &host).records()) > known, "{what}");
         struck
     };
-    fail_each_call(30, |call, _| ends(call), survives);
+    fail_each_call(12, |call, _| ends(call), survives);
 }
 
 #[test]

@@ -130,60 +130,6 @@ fn every_fault_at_every_call_of_the_ledger_loses_nothing_that_was_acknowledged()
     }
 }
 
-/// Appends as turns do: two records that are only written, then two durable ones; at the end a sync.
-/// `acknowledged` counts the records of all appends, `durable` those that a power cut leaves.
-fn turns(fs: &FaultFs, acknowledged: &mut u64, durable: &mut u64) -> Result<(), Error> {
-    let run = run_id("r");
-    let store = open(fs, Durability::Durable)?;
-    let mut tip = Tip::EMPTY;
-    while tip.count < RECORDS + 4 {
-        let is_batch = tip.count % 4 == 2;
-        let mut entries = vec![entry(&run, tip.hash, &tip.count.to_string(), None)];
-        if is_batch {
-            let text = (tip.count + 1).to_string();
-            entries.push(entry(&run, entries[0].record_hash, &text, None));
-        }
-        let appended = match is_batch {
-            true => store.append_if(&run, &tip, &entries)?,
-            false => store.append_written(&run, &tip, &entries)?,
-        };
-        let (Append::Stored(now) | Append::Differs(now)) = appended;
-        tip = now;
-        *acknowledged = tip.count;
-        // The first append makes the file, durably.
-        if is_batch || tip.count == 1 {
-            *durable = tip.count;
-        }
-    }
-    assert_eq!(store.append_if(&run, &tip, &[])?, Append::Stored(tip));
-    *durable = tip.count;
-    Ok(())
-}
-
-// T-STO-39
-#[test]
-fn power_that_goes_within_a_turn_leaves_each_durable_record() {
-    fail_each_call(
-        40,
-        |call, _| ends(call),
-        |call, kind, end| {
-            let fs = FaultFs::new();
-            fs.plan(call, kind);
-            let (mut acknowledged, mut durable) = (0, 0);
-            let done = turns(&fs, &mut acknowledged, &mut durable);
-            if fs.struck().is_none() {
-                done.unwrap();
-                return false;
-            }
-            println!("{kind:?}, call {call}, {end:?}: {acknowledged}, {durable}");
-            fs.end(end);
-            let promised = end.map_or(acknowledged, |_| durable);
-            go_on(&fs, Durability::Durable, promised);
-            true
-        },
-    );
-}
-
 #[test]
 fn a_second_fault_while_the_end_is_settled_loses_nothing_either() {
     let lots = SeededRandom::new(5);

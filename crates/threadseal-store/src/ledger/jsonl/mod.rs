@@ -164,13 +164,13 @@ impl JsonlLedgerStore {
         context: &RunFiles<'_>,
         slot: &mut Option<Writer>,
         expected: &Tip,
-        (entries, durability): (&[Entry], Durability),
+        entries: &[Entry],
     ) -> Result<Option<Append>, Error> {
         if slot.is_none() {
             *slot = Writer::open(context)?;
         }
         if let Some(writer) = slot {
-            return match writer.append_if(context, expected, entries, durability)? {
+            return match writer.append_if(context, expected, entries)? {
                 Outcome::Done(append) => Ok(Some(append)),
                 Outcome::LookAgain => Ok(None),
             };
@@ -199,37 +199,6 @@ impl JsonlLedgerStore {
         Ok(slot.as_ref().map(|writer| Append::Stored(writer.tip())))
     }
 
-    fn append_as(
-        &self,
-        run: &RunId,
-        expected: &Tip,
-        entries: &[Entry],
-        durability: Durability,
-    ) -> Result<Append, Error> {
-        check_entries(entries)?;
-        let context = self.context(run)?;
-        let slot = self.slot(run);
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..MAX_ATTEMPTS {
-            match Self::try_append(&context, &mut slot, expected, (entries, durability)) {
-                Ok(Some(append)) => return Ok(append),
-                Ok(None) => *slot = None,
-                Err(error) => {
-                    // After a failure only the files are trusted.
-                    *slot = None;
-                    return Err(error);
-                }
-            }
-        }
-        Err(Error::new(
-            ErrorKind::External,
-            format!(
-                "{} is being replaced again and again",
-                context.paths.ledger.display()
-            ),
-        ))
-    }
-
     fn read<T>(
         &self,
         run: &RunId,
@@ -249,16 +218,28 @@ impl LedgerStore for JsonlLedgerStore {
     }
 
     fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error> {
-        self.append_as(run, expected, entries, self.durability)
-    }
-
-    fn append_written(
-        &self,
-        run: &RunId,
-        expected: &Tip,
-        entries: &[Entry],
-    ) -> Result<Append, Error> {
-        self.append_as(run, expected, entries, Durability::Written)
+        check_entries(entries)?;
+        let context = self.context(run)?;
+        let slot = self.slot(run);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..MAX_ATTEMPTS {
+            match Self::try_append(&context, &mut slot, expected, entries) {
+                Ok(Some(append)) => return Ok(append),
+                Ok(None) => *slot = None,
+                Err(error) => {
+                    // After a failure only the files are trusted.
+                    *slot = None;
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!(
+                "{} is being replaced again and again",
+                context.paths.ledger.display()
+            ),
+        ))
     }
 
     fn list_after(

@@ -131,7 +131,6 @@ impl Writer {
         context: &RunFiles<'_>,
         expected: &Tip,
         entries: &[Entry],
-        durability: Durability,
     ) -> Result<Outcome, Error> {
         let file = Arc::clone(&self.file);
         let _turn = Turn::wait(context.fs, &*file, &context.paths.ledger)?;
@@ -146,9 +145,7 @@ impl Writer {
             return Ok(Outcome::Done(Append::Differs(self.end.tip)));
         }
         if !entries.is_empty() {
-            self.write(context, entries, durability)?;
-        } else if durability == Durability::Durable && self.end.durable < self.end.size {
-            self.sync(context)?;
+            self.write(context, entries)?;
         }
         Ok(Outcome::Done(Append::Stored(self.end.tip)))
     }
@@ -168,42 +165,14 @@ impl Writer {
             .size)
     }
 
-    /// Makes what was only written durable.
-    fn sync(&mut self, context: &RunFiles<'_>) -> Result<(), Error> {
-        let synced = self.file.sync_data();
-        synced.map_err(|error| sys::failure("sync", &context.paths.ledger, &error))?;
-        self.end.durable = self.end.size;
-        let last = self.end.tip.count - 1;
-        let noted = self.index.as_ref().map_or(Ok(()), |index| {
-            match index.entries(last, last + 1)?.into_iter().next().flatten() {
-                Some(entry) => {
-                    let durable = true;
-                    index.cut(last)?;
-                    index.append(last, &[IndexEntry { durable, ..entry }])
-                }
-                None => Ok(()),
-            }
-        });
-        // As in `write`.
-        if noted.is_err() {
-            self.index = None;
-        }
-        Ok(())
-    }
-
-    fn write(
-        &mut self,
-        context: &RunFiles<'_>,
-        entries: &[Entry],
-        durability: Durability,
-    ) -> Result<(), Error> {
+    fn write(&mut self, context: &RunFiles<'_>, entries: &[Entry]) -> Result<(), Error> {
         let path = &context.paths.ledger;
         let bytes = lines_of(entries);
         let size = self.end.size + bytes.len() as u64;
         sys::append_all(&*self.file, &bytes)
             .map_err(|error| sys::failure("write", path, &error))?;
         let unsynced = size - self.end.durable;
-        if durability == Durability::Durable || unsynced >= UNSYNCED_BYTES {
+        if context.durability == Durability::Durable || unsynced >= UNSYNCED_BYTES {
             let synced = self.file.sync_data();
             synced.map_err(|error| sys::failure("sync", path, &error))?;
             self.end.durable = size;
