@@ -72,8 +72,7 @@ pub(super) fn rows(table: &mut Table, folder: &Path) -> Fallible<()> {
             turn.each(turn.bytes) / 1e3
         ));
     }
-    let [quick, slow] = [None, Some(LATE)].map(|late| user.turn(late));
-    let added = (slow?.0 - quick?.0).max(0.0);
+    let added = slowed(&user.command, folder)?;
     let name = format!("a sync {} ms late adds to a turn", LATE / 1000);
     table.seconds(&name, added, ADDED_SECONDS);
     let (wall, cpu) = user.plain_turn()?;
@@ -83,6 +82,21 @@ pub(super) fn rows(table: &mut Table, folder: &Path) -> Fallible<()> {
         cpu * 1e3
     ));
     Ok(())
+}
+
+/// The time that late syncs add to a turn, in memory where it can be: there no other sync waits.
+fn slowed(command: &Path, folder: &Path) -> Fallible<f64> {
+    let memory = Path::new("/dev/shm");
+    let place = match memory.is_dir() {
+        true => memory.join(format!("threadseal-bench-turns-{}", std::process::id())),
+        false => folder.join("slow-turns"),
+    };
+    let measured = User::new(command.to_owned(), place.clone()).and_then(|user| {
+        let [quick, slow] = [None, Some(LATE)].map(|late| user.turn(late));
+        Ok((slow?.0 - quick?.0).max(0.0))
+    });
+    fs::remove_dir_all(&place)?;
+    measured
 }
 
 /// A home with a log, and a project.
