@@ -37,6 +37,8 @@ impl LoggedHeads {
             log.publish(&new.to_log());
             if let Some(place) = self.heads.place() {
                 log.note_place(&new.head.record, &place);
+                // The store of this home does not have it: a search of open records needs the log.
+                log.hurry();
             }
         }
         swap

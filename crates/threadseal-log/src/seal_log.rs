@@ -276,6 +276,11 @@ impl SealLog {
         self.committer().publish(head);
     }
 
+    /// Has the heads that wait committed at once, and not with those that come a moment later.
+    pub(crate) fn hurry(&self) {
+        self.committer().hurry();
+    }
+
     /// Waits until everything that waits in this process was committed, or cannot be.
     pub fn flush(&self) -> Published {
         self.flush_within(Duration::MAX)

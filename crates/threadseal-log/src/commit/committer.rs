@@ -148,6 +148,12 @@ impl Committer {
         self.gate.changed.notify_all();
     }
 
+    /// Has what waits committed without waiting for more.
+    pub(crate) fn hurry(&self) {
+        self.gate.queue().hurried = true;
+        self.gate.changed.notify_all();
+    }
+
     pub(crate) fn flush(&self, longest: Duration) -> Published {
         let mut queue = self.gate.queue();
         if self.thread.is_some() {
