@@ -16,7 +16,7 @@ use threadseal_core::error::Error;
 
 pub(super) struct Children {
     counts: Mutex<Counts>,
-    /// Told when a child ends.
+    /// Notified when a child ends.
     changed: Condvar,
     /// How many run at once at most, and what happens to them when the thread ends.
     settings: Resilience,
@@ -70,8 +70,12 @@ impl Children {
             ParentEnd::Error => self.settings.on_parent_error,
             ParentEnd::Cancel => self.settings.on_parent_cancel,
         };
-        let is_late = self.thread.why() == Some(Stopped::Late);
-        if is_late || policy == ChildPolicy::CascadeCancel {
+        let stops = match self.thread.why() {
+            // Those below the thread's signal are late themselves.
+            Some(Stopped::Late) => self.settings.on_parent_cancel == ChildPolicy::Allow,
+            _ => policy == ChildPolicy::CascadeCancel,
+        };
+        if stops {
             self.cancel.set();
         }
     }
