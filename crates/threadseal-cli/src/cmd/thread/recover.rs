@@ -73,8 +73,10 @@ fn several(engine: &Engine, healed: &[Healed], context: &Context, out: &mut Out)
         let each = |one: &Healed| {
             let mut object = match &one.end {
                 Ok(recovered) => members(&one.id, recovered),
-                Err(why) => json!({"thread_id": one.id.as_str(), "error": why.to_string()}),
+                Err(_) => json!({"thread_id": one.id.as_str(), "status": null, "head": null,
+                                 "unresolved": [], "tail": null}),
             };
+            object["error"] = one.end.as_ref().err().map(ToString::to_string).into();
             object["parent_id"] = one.parent.as_ref().map(ThreadId::as_str).into();
             object
         };
