@@ -28,8 +28,8 @@ pub struct Resilience {
     pub max_concurrent_children: u64,
     /// Threads of the project that run at once.
     pub max_total_threads: u64,
-    /// Tokens of tool descriptions that a prompt gets at most; None for no such descriptions.
-    pub tool_preload_tokens: Option<u64>,
+    /// Which tools a model is shown.
+    pub tool_preload: ToolPreload,
 }
 
 /// How children are handled when their parent ends.
@@ -39,6 +39,15 @@ pub enum ChildPolicy {
     Allow,
     /// They are cancelled, and so are their own children.
     CascadeCancel,
+}
+
+/// The tools whose descriptions a model is shown; the others it calls by their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolPreload {
+    /// All that it may use.
+    All,
+    /// In the order of their ids, as long as their descriptions have at most so many tokens.
+    UpTo(u64),
 }
 
 impl Default for Resilience {
@@ -57,7 +66,7 @@ impl Default for Resilience {
             on_parent_error: ChildPolicy::CascadeCancel,
             max_concurrent_children: 5,
             max_total_threads: 20,
-            tool_preload_tokens: Some(2000),
+            tool_preload: ToolPreload::All,
         }
     }
 }
@@ -98,12 +107,15 @@ impl Resilience {
         }
         if let Some(node) = fields.take("tool_preload") {
             let mut preload = node.fields()?;
-            let mut enabled = self.tool_preload_tokens.is_some();
-            let mut tokens = self.tool_preload_tokens.unwrap_or(2000);
+            let mut enabled = true;
             set(&mut preload, "enabled", &mut enabled, Node::bool)?;
-            set(&mut preload, "max_tokens", &mut tokens, Node::whole)?;
+            let most = preload.take("max_tokens").map(Node::whole).transpose()?;
             preload.finish("`tool_preload`")?;
-            self.tool_preload_tokens = enabled.then_some(tokens);
+            self.tool_preload = match (enabled, most) {
+                (false, _) => ToolPreload::UpTo(0),
+                (true, Some(tokens)) => ToolPreload::UpTo(tokens),
+                (true, None) => ToolPreload::All,
+            };
         }
         fields.finish("the resilience")
     }

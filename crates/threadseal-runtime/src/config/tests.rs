@@ -3,7 +3,7 @@
 use super::coordination::Integrity;
 use super::errors::RetryPolicy;
 use super::models::Tokens;
-use super::resilience::ChildPolicy;
+use super::resilience::{ChildPolicy, ToolPreload};
 use super::*;
 use crate::testing::prelude::*;
 use threadseal_core::time::Timestamp;
@@ -128,7 +128,7 @@ fn what_is_built_in_reads_and_a_project_goes_before_it() {
         read.resilience.on_parent_complete,
         ChildPolicy::CascadeCancel
     );
-    assert_eq!(read.resilience.tool_preload_tokens, None);
+    assert_eq!(read.resilience.tool_preload, ToolPreload::UpTo(0));
     assert_eq!(read.models.model("gpt-5-mini").unwrap().provider, "ollama");
     assert_eq!(read.models.tier("fast", None)[0].id, "own");
     assert_eq!(read.hooks.own.len(), 1);

@@ -116,7 +116,9 @@ impl<S> Declared<'_, S> {
         let replaced = declared(services, &capabilities, &mut tools, &mut used, helpers)?;
         let primaries = ItemPrimary::all(&services.workshop(), &services.keys, &capabilities);
         Ok(Plan {
-            tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
+            tools: Toolbox::new(capabilities, tools)?
+                .with_primaries(primaries)
+                .preloading(services.config.resilience.tool_preload),
             item: self.item.id().clone(),
             sha256: self.item.sha256(),
             inputs: self.inputs,

@@ -7,11 +7,13 @@
 //!                                parameters: {path}}                       Rye's way
 //!                   rye_search, rye_load, rye_sign                         items, not to run them
 //! ```
-//! The model sees only tools that the thread may use, and only these run, under any name.
+//! The model sees only tools that the thread may use, and only these run, under any name. Of many it
+//! may be shown the first ones only (`tool_preload`): `rye_execute` names them all.
 
 use super::primaries::may_permit;
 use super::{Tool, model_name};
 use crate::capability::{Call, Capabilities};
+use crate::config::resilience::ToolPreload;
 use crate::hook_declaration::Primary;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Value, json};
@@ -38,6 +40,8 @@ pub struct Toolbox {
     /// The tool that runs directives in threads of their own.
     children: Option<Arc<dyn Tool>>,
     capabilities: Capabilities,
+    /// Which tools the model is shown.
+    preload: ToolPreload,
 }
 
 /// A call that may run.
@@ -87,7 +91,15 @@ impl Toolbox {
             primaries: Vec::new(),
             children: None,
             capabilities,
+            preload: ToolPreload::All,
         })
+    }
+
+    /// The same where a model is shown only these tools; it may call the others by their ids.
+    #[must_use]
+    pub fn preloading(mut self, preload: ToolPreload) -> Self {
+        self.preload = preload;
+        self
     }
 
     /// The same with ways to search, load and sign items.
@@ -116,13 +128,21 @@ impl Toolbox {
             .map(|(_, tool)| Arc::clone(tool))
     }
 
-    /// The schemas for the model: each tool, and Rye's way to call them.
+    /// The schemas for the model: each tool that it is shown, and Rye's way to call all.
     pub(crate) fn schemas(&self) -> Vec<ToolSchema> {
-        let mut schemas: Vec<ToolSchema> = self
-            .tools
-            .values()
-            .map(|tool| tool.schema().clone())
-            .collect();
+        let mut left = match self.preload {
+            ToolPreload::All => u64::MAX,
+            ToolPreload::UpTo(tokens) => tokens,
+        };
+        let all = self.tools.values().map(|tool| tool.schema());
+        let fits = |schema: &&ToolSchema| match left.checked_sub(tokens_of(schema)) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        };
+        let mut schemas: Vec<ToolSchema> = all.take_while(fits).cloned().collect();
         let children =
             self.children.is_some() && may_permit(&self.capabilities, "rye.execute.directive.");
         if children || !self.tools.is_empty() {
@@ -214,6 +234,12 @@ impl Toolbox {
     }
 }
 
+/// The tokens of a description, one for each four bytes.
+fn tokens_of(schema: &ToolSchema) -> u64 {
+    let texts = schema.name.len() + schema.description.len();
+    (texts + schema.parameters.to_string().len()).div_ceil(4) as u64
+}
+
 /// The tool and input in a call of `rye_execute`.
 fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
     match input["item_type"].as_str() {
@@ -296,6 +322,31 @@ mod tests {
             assert!(tools.find(&refused).is_err(), "{refused:?}");
         }
         assert!(toolbox(&[]).schemas().is_empty());
+    }
+
+    #[test]
+    fn of_many_tools_the_first_that_fit_are_shown_and_all_run() {
+        let shown = |preload| {
+            let tools = toolbox(&["rye.execute.tool.*"]).preloading(preload);
+            let hidden = call("rye/file-system/write", json!({}));
+            assert!(tools.find(&hidden).is_ok());
+            let schemas = tools.schemas();
+            let execute = schemas
+                .iter()
+                .find(|schema| schema.name == EXECUTE)
+                .unwrap();
+            let ids = execute.parameters["properties"]["item_id"]["description"].as_str();
+            assert!(
+                ids.unwrap()
+                    .ends_with("rye/bash, rye/file-system/read, rye/file-system/write")
+            );
+            schemas.len() - 1
+        };
+        let first = tokens_of(&toolbox(&["rye.execute.tool.*"]).schemas()[0]);
+        assert_eq!(shown(ToolPreload::All), 3);
+        assert_eq!(shown(ToolPreload::UpTo(first)), 1);
+        assert_eq!(shown(ToolPreload::UpTo(first - 1)), 0);
+        assert_eq!(shown(ToolPreload::UpTo(0)), 0);
     }
 
     #[test]
