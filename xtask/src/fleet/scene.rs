@@ -55,7 +55,7 @@ This is a leaf job.
 /// Writes a line with the call and its process, then waits.
 const EFFECT: &str = r#"tool_type: command
 description: Has an effect outside.
-command: [/bin/sh, -c, 'echo "$THREADSEAL_CALL $0 $PPID" >>"$FLEET_COUNTER"; sleep 0.04', "${inputs.n}"]
+command: [/bin/sh, -c, 'read -r _ _ _ worker _ <"/proc/$PPID/stat"; echo "$THREADSEAL_CALL $0 $worker" >>"$FLEET_COUNTER"; sleep 0.04', "${inputs.n}"]
 env: [FLEET_COUNTER]
 timeout_seconds: 20
 config_schema:
