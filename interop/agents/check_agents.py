@@ -311,6 +311,11 @@ class Scene:
         while not self.model.held(name).wait(0.1):
             if running.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"{name}: it did not wait for its model:\n{self.output(name, 'kill').read_text()[-4000:]}")
+        # An agent may write its call later than it asks the model again. What it never wrote cannot be counted.
+        own_log = pathlib.Path(self.sessions()[name]["source"])
+        size = -1
+        while size != (size := own_log.stat().st_size):
+            time.sleep(0.3)
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
         self.payloads[name, "kill"] = self.notes_of(name)[before:]
