@@ -47,7 +47,8 @@ let moduleReady: Promise<void> = Promise.resolve();
 scope.onmessage = (event: MessageEvent): void => {
   const { id, request } = event.data as { id: number; request: Request };
   answer(id, request).then(
-    (value) => scope.postMessage({ id, value }),
+    // A slice is a copy of its own: cloning it once more would keep it here until it is collected.
+    (value) => scope.postMessage({ id, value }, request.op === "slice" ? [(value as Uint8Array).buffer as ArrayBuffer] : []),
     (error: unknown) => scope.postMessage({ id, error: error instanceof Error ? error.message : String(error) }),
   );
 };
