@@ -74,23 +74,11 @@ impl Log {
     /// [`ErrorKind::External`] when the system fails, [`ErrorKind::InvalidInput`] when the file
     /// cannot be written.
     pub fn open(lock: WriterLock, durable_floor: u64) -> Result<Self, Error> {
-        let (fs, file, path) = lock.into_parts();
-        let size = file
-            .metadata()
-            .map_err(|error| sys::failure("open", &path, &error))?
-            .size;
-        rewrite_in_place(&*fs, &*file, &path, durable_floor, size)
-            .and_then(|()| fs.sync_dir(directory_of(&path)))
-            .map_err(|error| sys::failure("open for writing", &path, &error))?;
-        Ok(Self {
-            fs,
-            file,
-            path,
-            buffer: Vec::new(),
-            written: size,
-            durable: size,
-            failed: FirstFailure::default(),
-        })
+        let log = Self::resume(lock)?;
+        rewrite_in_place(&*log.fs, &*log.file, &log.path, durable_floor, log.written)
+            .and_then(|()| log.fs.sync_dir(directory_of(&log.path)))
+            .map_err(|error| sys::failure("open for writing", &log.path, &error))?;
+        Ok(log)
     }
 
     /// Opens a locked record of which nothing needs to be made durable: its content shows that all
