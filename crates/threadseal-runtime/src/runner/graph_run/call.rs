@@ -76,29 +76,50 @@ struct Meant {
     kind: ItemKind,
 }
 
+impl Meant {
+    /// The call without its place. Members in another order make another call.
+    fn name(&self) -> String {
+        let (primary, kind) = (self.primary.as_str(), self.kind.as_str());
+        json!([primary, kind, self.id.as_str(), self.input]).to_string()
+    }
+}
+
 /// The record, for children that calls on several threads start.
 struct Shared<'a>(&'a Mutex<GraphJournal>);
 
-/// Makes the call `id` of a node.
+/// Where a call belongs.
+pub(super) struct Site<'a> {
+    /// `<step>.<place>`.
+    pub(super) id: &'a str,
+    pub(super) action: &'a Action,
+    /// Whether the result of an earlier call of this run with the same item and input is enough.
+    pub(super) cache: bool,
+}
+
+/// Makes a call of a node.
 ///
 /// # Errors
 /// When it cannot be recorded: the run must not continue.
 pub(super) fn call(
     run: &GraphRun,
-    id: &str,
-    action: &Action,
+    site: &Site<'_>,
     context: &Value,
     cancel: &Cancel,
 ) -> Result<Outcome, Error> {
+    let id = site.id;
     if let Some(made) = made(run, id) {
         return Ok(made);
     }
     let before = run.keys.get(id).cloned();
     let key = before.unwrap_or_else(|| format!("{}/{id}", run.id));
-    let meant = match meant(run, action, context) {
+    let meant = match meant(run, site.action, context) {
         Ok(meant) => meant,
         Err(why) => return Ok(Outcome::failed(why.to_string())),
     };
+    let kept = site.cache.then(|| meant.name());
+    if let Some(known) = kept.as_ref().and_then(|call| run.kept().get(call).cloned()) {
+        return reused(run, id, &meant, known);
+    }
     let call = ToolCall {
         id: id.to_owned(),
         name: meant.id.as_str().to_owned(),
@@ -119,7 +140,24 @@ pub(super) fn call(
         let (kind, payload) = secrets::event(replaced, "tool", record.journal().turn());
         record.tell(kind, &payload)?;
     }
-    Ok(known(&record, id))
+    let outcome = known(&record, id);
+    drop(record);
+    if let Some(call) = kept {
+        run.kept().keep(call, &outcome);
+    }
+    Ok(outcome)
+}
+
+/// Records that the result of an earlier call of this run is taken.
+fn reused(run: &GraphRun, id: &str, meant: &Meant, outcome: Outcome) -> Result<Outcome, Error> {
+    let known = Settlement::Known {
+        item: meant.id.as_str().to_owned(),
+        outcome: outcome.clone(),
+        from: run.id.as_str().to_owned(),
+    };
+    let (kind, payload) = known.event(id);
+    run.record().tell(kind, &payload)?;
+    Ok(outcome)
 }
 
 /// The result of a call that an earlier attempt or run made, or that was given up: it is not

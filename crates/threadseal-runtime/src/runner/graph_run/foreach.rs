@@ -5,7 +5,7 @@
 //! than lists for an empty list.) Each result is sealed before the next call, so that a successor
 //! repeats none.
 
-use super::call::{call, made};
+use super::call::{Site, call, made};
 use super::outcome::{Did, collected};
 use super::run::GraphRun;
 use crate::bounds::{MAX_FOREACH_ITEMS, MAX_STATE_BYTES};
@@ -23,7 +23,12 @@ type Results = Vec<Option<Outcome>>;
 ///
 /// # Errors
 /// When a call cannot be recorded.
-pub(super) fn foreach(run: &GraphRun, foreach: &Foreach, cancel: &Cancel) -> Result<Did, Error> {
+pub(super) fn foreach(
+    run: &GraphRun,
+    foreach: &Foreach,
+    cache: bool,
+    cancel: &Cancel,
+) -> Result<Did, Error> {
     let context = run.context(None)?;
     let items = match foreach.over.render(&context) {
         Ok(Value::Array(items)) if items.len() <= MAX_FOREACH_ITEMS => items,
@@ -44,18 +49,20 @@ pub(super) fn foreach(run: &GraphRun, foreach: &Foreach, cancel: &Cancel) -> Res
         false => 1,
     };
     let at_once = usize::try_from(at_once).unwrap_or(1).min(items.len());
-    let results = call_each(run, foreach, &items, &context, at_once, cancel)?;
+    let one =
+        |place: usize, context: &Value| call_item(run, foreach, cache, place, context, cancel);
+    let results = call_each(foreach, &items, &context, at_once, cancel, &one)?;
     Ok(gathered(foreach, results, cancel))
 }
 
 /// Runs the calls on `at_once` threads; the record is written by one at a time.
 fn call_each(
-    run: &GraphRun,
     foreach: &Foreach,
     items: &[Value],
     context: &Value,
     at_once: usize,
     cancel: &Cancel,
+    one: &(dyn Fn(usize, &Value) -> Result<Outcome, Error> + Sync),
 ) -> Result<Results, Error> {
     let (next, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let results = Mutex::new(vec![None; items.len()]);
@@ -69,7 +76,7 @@ fn call_each(
                 return;
             };
             context[&foreach.item] = item.clone();
-            match call_item(run, foreach, place, &context, cancel) {
+            match one(place, &context) {
                 Ok(outcome) => {
                     bytes.fetch_add(outcome.text().len(), Ordering::Relaxed);
                     let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,6 +109,7 @@ fn call_each(
 fn call_item(
     run: &GraphRun,
     foreach: &Foreach,
+    cache: bool,
     place: usize,
     context: &Value,
     cancel: &Cancel,
@@ -110,7 +118,12 @@ fn call_item(
     if let Some(made) = made(run, &id) {
         return Ok(made);
     }
-    let outcome = call(run, &id, &foreach.action, context, cancel)?;
+    let site = Site {
+        id: &id,
+        action: &foreach.action,
+        cache,
+    };
+    let outcome = call(run, &site, context, cancel)?;
     run.record().seal()?;
     Ok(outcome)
 }

@@ -1,6 +1,6 @@
 //! The work of one node, and the node after it.
 
-use super::call::call;
+use super::call::{Site, call};
 use super::foreach::foreach;
 use super::graph_hooks::at_error;
 use super::outcome::{AfterNode, Did, Failing, cut, thread_of};
@@ -106,7 +106,12 @@ fn does(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<Did, Error>
         }
         NodeKind::Action(action) => {
             let id = format!("{}.0", run.step_number());
-            let outcome = call(run, &id, action, &run.context(None)?, cancel)?;
+            let site = Site {
+                id: &id,
+                action,
+                cache: node.cache,
+            };
+            let outcome = call(run, &site, &run.context(None)?, cancel)?;
             match outcome.error {
                 None => Did::Well {
                     result: outcome.output,
@@ -117,7 +122,7 @@ fn does(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<Did, Error>
                 },
             }
         }
-        NodeKind::Foreach(each) => foreach(run, each, cancel)?,
+        NodeKind::Foreach(each) => foreach(run, each, node.cache, cancel)?,
     })
 }
 

@@ -8,7 +8,7 @@ use crate::bounds::MAX_STATE_BYTES;
 use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
 use crate::limit::{Cost, LimitHit};
-use crate::toolbox::{Cancel, Tool};
+use crate::toolbox::{Cancel, Outcome, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,10 +31,34 @@ pub(in crate::runner) struct GraphRun {
     pub(super) end: Cancel,
     /// Keys under which calls of the step that was left are made again, by the calls' ids.
     pub(super) keys: BTreeMap<String, String>,
+    /// Results that nodes with `cache` take a second time.
+    pub(super) kept: Mutex<KeptResults>,
     /// When it began, by the clock's steady time.
     pub(super) began: Duration,
     /// Steps of this run; an earlier one that it continues had its own.
     pub(super) own_steps: u64,
+}
+
+/// Results of calls, by their item and input.
+#[derive(Default)]
+pub(super) struct KeptResults {
+    results: BTreeMap<String, Outcome>,
+    bytes: usize,
+}
+
+impl KeptResults {
+    /// Keeps a result without an error, as long as all have at most [`MAX_STATE_BYTES`].
+    pub(super) fn keep(&mut self, call: String, outcome: &Outcome) {
+        let bytes = call.len() + outcome.text().len();
+        if outcome.error.is_none() && self.bytes + bytes <= MAX_STATE_BYTES {
+            self.bytes += bytes;
+            self.results.insert(call, outcome.clone());
+        }
+    }
+
+    pub(super) fn get(&self, call: &str) -> Option<&Outcome> {
+        self.results.get(call)
+    }
 }
 
 pub(in crate::runner) enum End {
@@ -58,6 +82,11 @@ impl GraphRun {
     /// The record; one writes it at a time.
     pub(super) fn record(&self) -> MutexGuard<'_, GraphJournal> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The results that nodes with `cache` take a second time.
+    pub(super) fn kept(&self) -> MutexGuard<'_, KeptResults> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn step_number(&self) -> u64 {

@@ -381,3 +381,36 @@ fn the_originals_graphs_run_to_their_ends() {
     }
     scene.all_verify();
 }
+
+#[test]
+fn a_node_with_a_cache_calls_once_for_each_input_and_a_failure_is_not_kept() {
+    let calls = |cache: &str| {
+        let scene = Scene::new();
+        let nodes = format!(
+            "
+    a: {{type: foreach, over: \"${{state.l}}\", action: {{primary: execute, item_type: tool, item_id: demo/t, params: {{n: \"${{item}}\"}}}}, {cache}collect: all, next: b}}
+    b: {{type: return, output: {{all: \"${{state.all}}\"}}}}"
+        );
+        let member = "state: {l: [1, 2, 1, 9, 9, 2]}\n  on_error: continue";
+        scene.graph("g/kept", &demo_graph(member, &nodes));
+        let count = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&count);
+        let t = tool("demo/t", move |input| {
+            *counted.lock().unwrap() += 1;
+            match input["n"].as_u64().unwrap() {
+                9 => Outcome::failed("nine"),
+                n => Outcome::ok(json!(n * 10)),
+            }
+        });
+        let engine = engine(&scene, vec![t]);
+        let ran = run(&engine, "g/kept");
+        let events = scene.verified(&ran.thread);
+        let reused = events.count("tool_call_reused");
+        let all = outputs(ran)["all"].clone();
+        assert_eq!(all[0], all[2]);
+        (all[5].clone(), *count.lock().unwrap(), reused)
+    };
+    assert_eq!(calls(""), (json!(20), 6, 0));
+    assert_eq!(calls("cache: true, "), (json!(20), 4, 2));
+    assert_eq!(calls("cache_result: true, "), (json!(20), 4, 2));
+}

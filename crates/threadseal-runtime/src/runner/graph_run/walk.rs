@@ -110,6 +110,7 @@ impl Runnable for GraphRun {
             children: Arc::clone(&helpers.children),
             end: helpers.end.clone(),
             keys: start.keys,
+            kept: Mutex::default(),
             began: services.host.clock.elapsed(),
             own_steps: 0,
             services,
