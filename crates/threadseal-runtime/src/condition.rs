@@ -22,6 +22,14 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use threadseal_core::error::Error;
 
+/// What `op` can be.
+pub(crate) const OPERATORS: [&str; 10] = [
+    "eq", "ne", "gt", "gte", "lt", "lte", "in", "contains", "regex", "exists",
+];
+
+/// The shapes of a condition with parts.
+pub(crate) const COMBINATORS: [&str; 3] = ["any", "all", "not"];
+
 /// A condition that can be evaluated any number of times.
 #[derive(Debug, Clone)]
 pub struct Condition(Part);
@@ -209,9 +217,8 @@ fn test(fields: &mut Fields<'_>, node: &Node) -> Result<Part, Error> {
         "regex" => Test::Regex(regex(needed()?)?),
         "exists" => exists(value)?,
         other => {
-            return Err(place.error(format!(
-                "unknown operator `{other}`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists"
-            )));
+            let known = OPERATORS.join(", ");
+            return Err(place.error(format!("unknown operator `{other}`; known: {known}")));
         }
     };
     Ok(Part::Test { path, test, place })

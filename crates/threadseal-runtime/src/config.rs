@@ -94,7 +94,7 @@ impl Config {
         }
         let mut errors = ErrorTable::default();
         for layer in layers("error_classification")? {
-            errors.overlay(&layer)?;
+            errors.overlay(&layer, &resilience.retry_policies)?;
         }
         let mut risks = RiskTable::shipped()?;
         for layer in layers("capability_risk")? {

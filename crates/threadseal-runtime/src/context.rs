@@ -17,5 +17,5 @@ mod bound;
 mod meter;
 mod trim;
 pub(crate) use bound::InputBound;
-pub use meter::{Counter, Fill, Meter};
+pub use meter::{Counter, Fill, Meter, Window};
 pub use trim::{Trimmed, trim};

@@ -390,7 +390,7 @@ fn category(element: &Element) -> Result<String, Error> {
 
 /// The element's text is for people.
 fn model(element: &Element) -> Result<ModelChoice, Error> {
-    element.only_attributes(&["tier", "id", "provider", "fallback", "parallel"])?;
+    element.only_attributes(&["tier", "id", "provider", "fallback"])?;
     element.only_text()?;
     let named = |name: &str| {
         element

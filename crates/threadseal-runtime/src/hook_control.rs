@@ -57,7 +57,7 @@ use Control::{Abort, Continue, Escalate, Fail, Retry, Skip, Suspend};
 
 /// Event, decisions of a thread's hooks, decisions of a graph's hooks. At other events hooks decide
 /// nothing.
-const TABLE: [(&str, &[Control], &[Control]); 8] = [
+const TABLE: [(&str, &[Control], &[Control]); 9] = [
     ("thread_started", &[Continue, Fail, Abort, Suspend], &[]),
     ("thread_continued", &[Continue, Fail, Abort, Suspend], &[]),
     (
@@ -77,6 +77,11 @@ const TABLE: [(&str, &[Control], &[Control]); 8] = [
     ),
     (
         "context_limit_reached",
+        &[Continue, Fail, Abort, Escalate, Suspend],
+        &[],
+    ),
+    (
+        "context_window_pressure",
         &[Continue, Fail, Abort, Escalate, Suspend],
         &[],
     ),

@@ -149,7 +149,9 @@ impl HookDeclaration {
                 .map_or(Ok(Position::Before), |at| position(at.text()?, &at.place))?,
             wrap: fields.take("wrap").map_or(Ok(true), Node::bool)?,
         };
+        let beside = node.data.has("position") || node.data.has("wrap");
         fields.finish("a hook")?;
+        hook.only_for_knowledge(beside)?;
         Ok(hook)
     }
 
@@ -207,7 +209,22 @@ impl HookDeclaration {
         if hook.actions.is_empty() {
             return Err(element.error("a hook needs an <action>"));
         }
+        let beside = ["position", "wrap"].map(|name| element.attribute(name).is_some());
+        hook.only_for_knowledge(beside.contains(&true))?;
         Ok(hook)
+    }
+
+    /// Checks that a hook with `position` or `wrap` adds knowledge.
+    fn only_for_knowledge(&self, has_them: bool) -> Result<(), Error> {
+        let adds = |action: &Action| {
+            action.primary == Primary::Execute && action.item_type == ItemKind::Knowledge
+        };
+        match has_them && !self.actions.iter().any(adds) {
+            true => Err(self.place.error(
+                "`position` and `wrap` are for knowledge, and no action of this hook adds any",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Reads the children of `<hooks>`; no two may have one id.

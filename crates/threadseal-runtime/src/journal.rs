@@ -18,6 +18,7 @@
 
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
+use crate::money::Nanos;
 use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
 use crate::toolbox::{Outcome, Parentage};
@@ -96,6 +97,22 @@ pub struct HookCall {
     pub item_id: String,
     /// Its input.
     pub input: Value,
+}
+
+/// The facts of a request that the step ledger keeps by their digest.
+pub(crate) struct Requested<'a> {
+    pub(crate) model: &'a str,
+    /// The longest answer that was permitted, in tokens.
+    pub(crate) max_output_tokens: u32,
+    /// The money that was set aside for it.
+    pub(crate) held: Nanos,
+}
+
+impl Requested<'_> {
+    fn to_json(&self, turn: u64) -> Value {
+        json!({"model": self.model, "turn": turn, "held": self.held.to_real(),
+               "max_output_tokens": self.max_output_tokens})
+    }
 }
 
 impl Journal {
@@ -213,13 +230,18 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Recorder::append`] and [`Recorder::seal`]; here and below.
-    pub fn ask(&mut self, text: &str, role: &str, model: &str) -> Result<OpenStep, Error> {
+    pub(crate) fn ask(
+        &mut self,
+        text: &str,
+        role: &str,
+        request: &Requested<'_>,
+    ) -> Result<OpenStep, Error> {
         if self.turn > 0 {
             self.seal()?;
         }
         self.turn += 1;
         self.event("cognition_in", &json!({"text": text, "role": role}))?;
-        let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
+        let effect = effect("llm_call", &request.to_json(self.turn))?;
         self.steps
             .note_start(Step::new(format!("turn-{}", self.turn), Some(effect)))
     }
@@ -228,8 +250,12 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::ask`].
-    pub(crate) fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
-        let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
+    pub(crate) fn ask_again(
+        &mut self,
+        attempt: u64,
+        request: &Requested<'_>,
+    ) -> Result<OpenStep, Error> {
+        let effect = effect("llm_call", &request.to_json(self.turn))?;
         let step = Step::new(format!("turn-{}", self.turn), Some(effect));
         self.steps.note_start(Step { attempt, ..step })
     }

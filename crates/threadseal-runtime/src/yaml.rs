@@ -97,6 +97,16 @@ fn options() -> Options {
     }
 }
 
+impl Data {
+    /// Is it a mapping with this key?
+    pub(crate) fn has(&self, key: &str) -> bool {
+        match self {
+            Self::Map(entries) => entries.iter().any(|entry| entry.key == key),
+            _ => false,
+        }
+    }
+}
+
 impl Node {
     /// A JSON value, all of it at `place`.
     pub fn from_json(place: &Place, value: &Value) -> Self {

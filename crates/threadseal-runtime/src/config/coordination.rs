@@ -4,7 +4,7 @@
 //! documents the first; Rye ships the others, and reads `transcript_integrity` from a place where
 //! its files lack it. The same key in two of these places with two values is an error.
 
-use super::fields::ignore_header;
+use super::fields::header;
 use crate::bounds::MAX_SETTING_SECONDS;
 use crate::item::ItemId;
 use crate::limit::Limits;
@@ -222,7 +222,7 @@ struct Scopes<'a> {
 impl<'a> Scopes<'a> {
     fn open(node: &'a Node) -> Result<Self, Error> {
         let mut top = node.fields()?;
-        ignore_header(&mut top);
+        header(&mut top)?;
         let mut open = Vec::new();
         if let Some(node) = top.take("coordination") {
             let mut fields = node.fields()?;

@@ -7,11 +7,12 @@
 //! The first pattern that matches counts. A file's patterns replace those of the same id in place;
 //! its others come before all earlier ones.
 
-use super::fields::{file_fields, set};
+use super::fields::{file_fields, known_words, set};
 use crate::bounds::MAX_RETRY_SECONDS;
-use crate::condition::Condition;
-use crate::yaml::Node;
+use crate::condition::{self, Condition};
+use crate::yaml::{Data, Fields, Node};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use threadseal_core::error::Error;
 
@@ -42,8 +43,8 @@ pub struct Classification {
     pub category: String,
     /// Whether another try may help.
     pub retryable: bool,
-    /// When to try again.
-    pub retry: RetryPolicy,
+    /// When to try again; None: as the default policy of `agent/resilience`.
+    pub retry: Option<RetryPolicy>,
 }
 
 /// When to try again.
@@ -72,12 +73,34 @@ pub enum RetryPolicy {
     },
 }
 
+/// Policies by the names that patterns may use, of `agent/resilience`.
+pub type NamedPolicies = BTreeMap<String, RetryPolicy>;
+
 impl RetryPolicy {
-    /// Reads a policy.
+    const TYPES: [&str; 4] = ["none", "exponential", "fixed", "use_header"];
+
+    /// Reads a policy, or the name of one of `named`.
     ///
     /// # Errors
     /// With file and line.
-    pub fn parse(node: &Node) -> Result<Self, Error> {
+    pub fn parse(node: &Node, named: &NamedPolicies) -> Result<Self, Error> {
+        let name = |node: &Node, name: &str| {
+            named.get(name).cloned().ok_or_else(|| {
+                let known: Vec<&str> = named.keys().map(String::as_str).collect();
+                let known = known.join(", ");
+                node.error(format!("unknown policy `{name}`; known: {known}"))
+            })
+        };
+        if let Data::Text(word) = &node.data {
+            return name(node, word);
+        }
+        let mut fields = node.fields()?;
+        if let Some(policy) = fields.take("policy")
+            && !Self::TYPES.contains(&policy.text()?)
+        {
+            fields.finish("a named retry policy")?;
+            return name(policy, policy.text()?);
+        }
         let mut fields = node.fields()?;
         let kind = fields.take("type").or_else(|| fields.take("policy"));
         let kind = kind.ok_or_else(|| node.error("`type` is missing"))?;
@@ -105,14 +128,13 @@ impl RetryPolicy {
                     None => "retry-after".to_owned(),
                 },
                 fallback: Box::new(match fields.take("fallback") {
-                    Some(node) => Self::parse(node)?,
+                    Some(node) => Self::parse(node, named)?,
                     None => Self::None,
                 }),
             },
             other => {
-                let message = format!(
-                    "unknown policy `{other}`; known: none, exponential, fixed, use_header"
-                );
+                let known = Self::TYPES.join(", ");
+                let message = format!("unknown policy `{other}`; known: {known}");
                 return Err(kind.error(message));
             }
         };
@@ -158,27 +180,28 @@ impl Default for ErrorTable {
                 code: "unclassified".to_owned(),
                 category: "permanent".to_owned(),
                 retryable: false,
-                retry: RetryPolicy::None,
+                retry: None,
             },
         }
     }
 }
 
 impl ErrorTable {
-    /// Applies a file's patterns.
+    /// Applies a file's patterns, which may name policies of `named`.
     ///
     /// # Errors
     /// With file and line, for an unknown key or a bad value.
-    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+    pub fn overlay(&mut self, node: &Node, named: &NamedPolicies) -> Result<(), Error> {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // A file cannot redefine the operators.
-        fields.ignore(&["operators", "combinators", "retry_policy_types"]);
+        known_words(&mut fields, "operators", &condition::OPERATORS)?;
+        known_words(&mut fields, "combinators", &condition::COMBINATORS)?;
+        known_words(&mut fields, "retry_policy_types", &RetryPolicy::TYPES)?;
         let mut new: Vec<ErrorPattern> = Vec::new();
         if let Some(list) = fields.take("patterns") {
             for node in list.list()? {
-                let pattern = pattern(node)?;
+                let pattern = pattern(node, named)?;
                 if new.iter().any(|known| known.id == pattern.id) {
                     return Err(node.error(format!("a second pattern `{}`", pattern.id)));
                 }
@@ -195,7 +218,7 @@ impl ErrorTable {
         self.patterns.splice(0..0, new);
         if let Some(node) = fields.take("default") {
             let mut fields = node.fields()?;
-            let classification = classification(&mut fields, "unclassified")?;
+            let classification = classification(&mut fields, "unclassified", named)?;
             fields.finish("`default`")?;
             self.default = classification;
         }
@@ -221,7 +244,7 @@ impl ErrorTable {
     }
 }
 
-fn pattern(node: &Node) -> Result<ErrorPattern, Error> {
+fn pattern(node: &Node, named: &NamedPolicies) -> Result<ErrorPattern, Error> {
     let mut fields = node.fields()?;
     fields.ignore(&["description"]);
     let id = fields.require("id")?.text()?.to_owned();
@@ -230,7 +253,7 @@ fn pattern(node: &Node) -> Result<ErrorPattern, Error> {
         Some(node) => node.text()?.to_owned(),
         None => id.clone(),
     };
-    let classification = classification(&mut fields, &name)?;
+    let classification = classification(&mut fields, &name, named)?;
     fields.finish("a pattern")?;
     Ok(ErrorPattern {
         id,
@@ -240,15 +263,18 @@ fn pattern(node: &Node) -> Result<ErrorPattern, Error> {
 }
 
 fn classification(
-    fields: &mut crate::yaml::Fields<'_>,
+    fields: &mut Fields<'_>,
     code: &str,
+    named: &NamedPolicies,
 ) -> Result<Classification, Error> {
     let mut read = Classification {
         code: code.to_owned(),
         category: fields.require("category")?.text()?.to_owned(),
         retryable: fields.require("retryable")?.bool()?,
-        retry: RetryPolicy::None,
+        retry: None,
     };
-    set(fields, "retry_policy", &mut read.retry, RetryPolicy::parse)?;
+    set(fields, "retry_policy", &mut read.retry, |node| {
+        RetryPolicy::parse(node, named).map(Some)
+    })?;
     Ok(read)
 }

@@ -8,9 +8,10 @@
 //! Rye's infrastructure hooks carry the project's layer, and so no hook of a project can control
 //! anything there.
 
-use super::fields::file_fields;
+use super::fields::{file_fields, known_words};
 use crate::hook_control::{self, Scope};
-use crate::hook_declaration::HookDeclaration;
+use crate::hook_declaration::{HookDeclaration, Primary};
+use crate::item::ItemKind;
 use crate::yaml::{Fields, Node};
 use threadseal_core::error::Error;
 
@@ -52,8 +53,10 @@ impl Hooks {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // A file cannot redefine the actions.
-        fields.ignore(&["action_primaries", "action_item_types"]);
+        let primaries = Primary::ALL.map(Primary::as_str);
+        known_words(&mut fields, "action_primaries", &primaries)?;
+        let kinds = ItemKind::CALLABLE.map(ItemKind::as_str);
+        known_words(&mut fields, "action_item_types", &kinds)?;
         for (key, list) in [
             ("builtin_hooks", &mut self.builtin),
             ("infra_hooks", &mut self.infra),

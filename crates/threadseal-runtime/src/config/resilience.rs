@@ -1,11 +1,15 @@
 //! `agent/resilience`: default limits, retries, the handling of children.
 
-use super::errors::RetryPolicy;
-use super::fields::{file_fields, set};
+use super::errors::{NamedPolicies, RetryPolicy};
+use super::fields::{file_fields, set, stated};
 use crate::limit::Limits;
 use crate::money::Share;
 use crate::yaml::{Fields, Node};
+use serde_json::{Value, json};
 use threadseal_core::error::Error;
+
+/// The retry policy of errors whose pattern names none.
+pub const DEFAULT_POLICY: &str = "exponential";
 
 /// Limits, retries, children.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +20,9 @@ pub struct Resilience {
     pub child_share: Share,
     /// How often a call of a model is tried again.
     pub max_retries: u64,
-    /// The wait before a retry where an error's own policy gives none.
-    pub retry_default: RetryPolicy,
+    /// The waits before a retry that error patterns name. The one of [`DEFAULT_POLICY`] is for
+    /// patterns that name none.
+    pub retry_policies: NamedPolicies,
     /// How children are handled when their parent is cancelled.
     pub on_parent_cancel: ChildPolicy,
     /// How they are handled when it completes.
@@ -57,10 +62,7 @@ impl Default for Resilience {
             limits: Limits::shipped(),
             child_share: Share::SHIPPED,
             max_retries: 3,
-            retry_default: RetryPolicy::Exponential {
-                base: 2.0,
-                max: 120.0,
-            },
+            retry_policies: shipped_policies(),
             on_parent_cancel: ChildPolicy::CascadeCancel,
             on_parent_complete: ChildPolicy::Allow,
             on_parent_error: ChildPolicy::CascadeCancel,
@@ -80,8 +82,8 @@ impl Resilience {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        // Every turn is sealed regardless of these; waiting belongs to `agent/coordination`.
-        fields.ignore(&["checkpoint", "coordination"]);
+        stated(&mut fields, "checkpoint", &checkpoints())?;
+        stated(&mut fields, "coordination", &waits())?;
         self.retry(&mut fields)?;
         self.limits(&mut fields)?;
         if let Some(node) = fields.take("child_policy") {
@@ -133,10 +135,8 @@ impl Resilience {
         )?;
         if let Some(node) = retry.take("policies") {
             for entry in node.entries()? {
-                let policy = RetryPolicy::parse(&entry.value)?;
-                if entry.key == "exponential" {
-                    self.retry_default = policy;
-                }
+                let policy = RetryPolicy::parse(&entry.value, &self.retry_policies)?;
+                self.retry_policies.insert(entry.key.clone(), policy);
             }
         }
         retry.finish("`retry`")
@@ -147,9 +147,7 @@ impl Resilience {
             return Ok(());
         };
         let mut limits = node.fields()?;
-        // Limits are checked before and after every turn, and a limit that is hit fires `limit`
-        // hooks.
-        limits.ignore(&["enforcement"]);
+        stated(&mut limits, "enforcement", &enforcement())?;
         if let Some(node) = limits.take("defaults") {
             for entry in node.entries()? {
                 let value = entry.value.to_json();
@@ -163,6 +161,46 @@ impl Resilience {
         })?;
         limits.finish("`limits`")
     }
+}
+
+fn shipped_policies() -> NamedPolicies {
+    let exponential = |base| RetryPolicy::Exponential { base, max: 120.0 };
+    let rate_limited = RetryPolicy::UseHeader {
+        header: "retry-after".to_owned(),
+        fallback: Box::new(exponential(5.0)),
+    };
+    [
+        (DEFAULT_POLICY, exponential(2.0)),
+        ("fixed", RetryPolicy::Fixed { delay: 60.0 }),
+        ("rate_limited", rate_limited),
+    ]
+    .map(|(name, policy)| (name.to_owned(), policy))
+    .into()
+}
+
+/// Rye's description of its checkpoints: every turn is sealed here, in one file at a time.
+fn checkpoints() -> Value {
+    json!({
+        "triggers": {"pre_turn": true, "post_llm": true, "post_tools": true, "on_error": true},
+        "persistence": {"atomic_write": true, "format": "json"},
+    })
+}
+
+/// Rye's description of how it obeys limits.
+fn enforcement() -> Value {
+    json!({"check_before_turn": true, "check_after_turn": true, "on_exceed": "escalate"})
+}
+
+/// Values in a file of Rye's that its own program does not read. The settings of waiting are those
+/// of `agent/coordination`.
+fn waits() -> Value {
+    json!({
+        "wait_timeout_seconds": 300.0,
+        "fail_fast": false,
+        "cancel_siblings_on_failure": false,
+        "max_wait_thread_ids": 50,
+        "completion_event_ttl_seconds": 600,
+    })
 }
 
 fn child_policy(node: &Node) -> Result<ChildPolicy, Error> {

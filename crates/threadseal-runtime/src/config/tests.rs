@@ -1,7 +1,6 @@
 //! Settings as files give them, which one counts, and every mistake with its line.
 
 use super::coordination::Integrity;
-use super::errors::RetryPolicy;
 use super::models::Tokens;
 use super::resilience::{ChildPolicy, ToolPreload};
 use super::*;
@@ -76,6 +75,11 @@ fn mistakes_in_settings_have_their_line() {
           error_classification => patterns:\n- {id: a, category: x, retryable: true, match: {path: x, op: like, value: 1}} => 2: unknown operator `like`
           error_classification => patterns:\n- {id: a, category: x, retryable: true, match: {}, retry_policy: {type: linear}} => 2: unknown policy `linear`
           capability_risk => risk_levels: {a: {policy: allow}}\nclassifications:\n- {risk: b, patterns: []} => 3: unknown level `b`
+          resilience => category: agents => 1: `category` of these settings can only be agent
+          resilience => checkpoint:\n  triggers: {pre_turn: true, on_rain: true} => 2: `checkpoint.triggers` has no member `on_rain`
+          resilience => retry: {policies: {a: {policy: b}}} => 1: unknown policy `b`; known: exponential
+          error_classification => patterns:\n- {id: a, category: x, retryable: true, match: {}, retry_policy: slow} => 2: unknown policy `slow`
+          hooks => hooks:\n- {id: a, event: error, wrap: false, action: {primary: execute, item_type: tool, item_id: x/y}} => 2: `position` and `wrap`
           hooks => hooks:\n- {id: a, event: never, action: {}} => 2: unknown event `never`
           agent => provider: {default: anthropic, fallback: x} => 1: `provider` has no member
           models => models:\n- {id: a, provider: nobody} => 2: unknown provider `nobody`
@@ -162,13 +166,14 @@ fn errors_are_classified_and_waits_follow_their_policy() {
             (&code, retryable),
             "{context}"
         );
-        assert_eq!(found.retry != RetryPolicy::None, retryable, "{context}");
+        assert_eq!(found.retry.is_some(), retryable, "{context}");
     }
     let limited = read.errors.classify(&json!({"status_code": 429})).unwrap();
     let none = |_: &str| None;
     let seven = |name: &str| (name == "retry-after").then(|| "7".to_owned());
     let hostile = |_: &str| Some("1e300".to_owned());
-    let wait = |attempt, header| limited.retry.delay(attempt, header).unwrap().as_secs();
+    let policy = limited.retry.as_ref().unwrap();
+    let wait = |attempt, header| policy.delay(attempt, header).unwrap().as_secs();
     assert_eq!(
         [wait(0, &none), wait(1, &none), wait(40, &none)],
         [2, 4, 60]

@@ -83,10 +83,29 @@ impl Fill {
         json!({"usage_ratio": self.ratio(), "tokens_used": self.used, "tokens_limit": self.window})
     }
 
+    /// The payload of `context_window_pressure`.
+    pub fn pressure(&self) -> Value {
+        json!({"pressure_ratio": self.ratio(), "tokens_used": self.used, "tokens_limit": self.window})
+    }
+
+    /// How many whole twentieths are used.
+    pub fn twentieths(&self) -> u64 {
+        self.used.saturating_mul(20) / self.window.max(1)
+    }
+
     /// Used by window.
     pub fn ratio(&self) -> f64 {
         self.used as f64 / self.window.max(1) as f64
     }
+}
+
+/// Whether a window has room for another turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Window {
+    /// It has.
+    Open(Fill),
+    /// The thread must hand itself over.
+    Full(Fill),
 }
 
 /// Watches a conversation grow: each message is counted once.
@@ -136,10 +155,13 @@ impl Meter {
         }
     }
 
-    /// The same, if the thread must hand itself over.
-    pub fn full(&mut self, messages: &[ChatMessage], last: &Usage) -> Option<Fill> {
+    /// The same, and whether the thread must hand itself over.
+    pub fn window(&mut self, messages: &[ChatMessage], last: &Usage) -> Window {
         let fill = self.fill(messages, last);
-        (fill.ratio() >= self.threshold).then_some(fill)
+        match fill.ratio() >= self.threshold {
+            true => Window::Full(fill),
+            false => Window::Open(fill),
+        }
     }
 }
 
@@ -194,12 +216,15 @@ mod tests {
             output_tokens: 0,
             ..none
         };
-        assert_eq!(meter.full(&messages, &told), None);
+        assert!(matches!(meter.window(&messages, &told), Window::Open(_)));
         let told = Usage {
             output_tokens: 1,
             ..told
         };
-        let full = meter.full(&messages, &told).unwrap();
+        let Window::Full(full) = meter.window(&messages, &told) else {
+            panic!("the window is full");
+        };
+        assert_eq!(full.twentieths(), 18);
         assert_eq!(
             full.to_json(),
             json!({"usage_ratio": 0.9, "tokens_used": 90, "tokens_limit": 100})

@@ -296,13 +296,19 @@ fn foreach(fields: &mut Fields<'_>, entry: &Entry) -> Result<Foreach, Error> {
     };
     let action = action(fields, entry)?;
     let collect = fields.take("collect").map(Node::text).transpose()?;
+    let parallel = fields.take("parallel").map_or(Ok(false), Node::bool)?;
+    let max_concurrency = within(fields, "max_concurrency", MAX_GRAPH_CONCURRENCY)?;
+    if max_concurrency.is_some() && !parallel {
+        let text = "`max_concurrency` needs `parallel: true`";
+        return Err(entry.place.error(text));
+    }
     Ok(Foreach {
         over: Template::parse(over.text()?, &over.place)?,
         item,
         action,
         collect: collect.map(ToOwned::to_owned),
-        parallel: fields.take("parallel").map_or(Ok(false), Node::bool)?,
-        max_concurrency: within(fields, "max_concurrency", MAX_GRAPH_CONCURRENCY)?,
+        parallel,
+        max_concurrency,
     })
 }
 

@@ -112,8 +112,11 @@ impl ItemKind {
     }
 
     /// The kinds that a call or a hook may name.
+    pub(crate) const CALLABLE: [Self; 3] = [Self::Directive, Self::Tool, Self::Knowledge];
+
+    /// One of [`ItemKind::CALLABLE`] by its word.
     pub(crate) fn parse_callable(word: &str) -> Option<Self> {
-        [Self::Directive, Self::Tool, Self::Knowledge]
+        Self::CALLABLE
             .into_iter()
             .find(|kind| kind.as_str() == word)
     }

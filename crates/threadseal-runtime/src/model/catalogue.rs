@@ -145,9 +145,7 @@ impl Catalogue {
                 invalid("its prices are not configured (--price gives them for one run)")
             })?,
             listed: model.listed.clone().filter(|_| self.wish.prices.is_none()),
-            context_window: model
-                .context_window
-                .ok_or_else(|| invalid("the size of its context window is not configured"))?,
+            context_window: model.context_window.unwrap_or(self.context_window),
             max_output_tokens: u32::try_from(bound).unwrap_or(u32::MAX),
             system_prompt: model.system_prompt.clone(),
         })

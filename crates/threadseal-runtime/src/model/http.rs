@@ -17,6 +17,7 @@ mod failure;
 mod refusal;
 mod request;
 
+use super::message::CANCELLED;
 use super::{Answer, Model, ModelError, Request};
 use crate::bounds::{MODEL_CONNECT_TIMEOUT, MODEL_IDLE_TIMEOUT, MODEL_TIMEOUT, POLL_INTERVAL};
 use answer::{Growing, Seen};
@@ -224,7 +225,7 @@ impl HttpModel {
         loop {
             // A cancelled thread does not wait for a provider; leaving here closes the connection.
             if request.cancel.is_set() {
-                return Err(ours("CancelledError", "cancelled".to_owned()));
+                return Err(ours(CANCELLED, "cancelled".to_owned()));
             }
             let next = refusal.bounded(stream.next());
             let Ok(next) = tokio::time::timeout(POLL_INTERVAL, next).await else {

@@ -208,6 +208,9 @@ pub struct ModelError {
     pub began: bool,
 }
 
+/// The kind of a request that the thread gave up.
+pub(crate) const CANCELLED: &str = "CancelledError";
+
 impl ModelError {
     /// Replaces known secrets, and returns how many there were.
     pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
@@ -225,6 +228,11 @@ impl ModelError {
             Some(wait) => json!({"retry-after": wait.as_secs_f64()}),
             None => json!({}),
         };
-        json!({"status_code": self.status, "error": error, "headers": headers})
+        json!({
+            "status_code": self.status,
+            "error": error,
+            "headers": headers,
+            "cancelled": self.kind == CANCELLED,
+        })
     }
 }

@@ -6,7 +6,7 @@ use super::cycle::Surroundings;
 use super::derived_files::DerivedFiles;
 use super::services::{Progress, Services};
 use crate::config::models::Prices;
-use crate::context::{Fill, InputBound, Meter};
+use crate::context::{InputBound, Meter, Window};
 use crate::journal::Journal;
 use crate::limit::Cost;
 use crate::model::{ChatMessage, Request, Usage};
@@ -25,6 +25,8 @@ pub(super) struct Account<'a> {
     pub(super) files: &'a mut DerivedFiles,
     pub(super) meter: Meter,
     pub(super) bound: InputBound,
+    /// Tokens that an answer must have room for.
+    pub(super) least: u32,
 }
 
 impl Account<'_> {
@@ -50,7 +52,8 @@ impl Surroundings for Account<'_> {
         tokens_left: Option<u64>,
     ) -> Result<Result<Allowed, Short>, Error> {
         let input = self.bound.of(request);
-        let sized = match Sized::within(input, request.max_output_tokens, tokens_left) {
+        let sized = match Sized::within(input, self.least..=request.max_output_tokens, tokens_left)
+        {
             Ok(sized) => sized,
             Err(short) => return Ok(Err(short)),
         };
@@ -100,8 +103,8 @@ impl Surroundings for Account<'_> {
         self.services.registry.set_cost(self.id, cost, now)
     }
 
-    fn full(&mut self, messages: &[ChatMessage], last: &Usage) -> Option<Fill> {
-        self.meter.full(messages, last)
+    fn window(&mut self, messages: &[ChatMessage], last: &Usage) -> Option<Window> {
+        Some(self.meter.window(messages, last))
     }
 
     fn progress(&mut self, progress: Progress<'_>) {

@@ -6,12 +6,12 @@
 //!                     longest answer that the hold pays ◄── hold ┘   less than a useful one: none
 //! ```
 
-use crate::bounds::MIN_USEFUL_OUTPUT_TOKENS;
 use crate::config::models::Prices;
 use crate::limit::{Cost, LimitHit, Limits};
 use crate::model::Usage;
 use crate::money::Nanos;
 use serde_json::Value;
+use std::ops::RangeInclusive;
 
 /// One request for an answer.
 #[derive(Debug, Clone, Copy)]
@@ -67,13 +67,18 @@ pub(crate) struct Sized {
 }
 
 impl Sized {
-    /// A request whose input has at most `input` tokens, and whose answer the model bounds by
-    /// `longest`, with so many tokens left.
+    /// A request whose input has at most `input` tokens, with so many tokens left. A useful answer
+    /// has so many tokens as `answer` begins with, or the model's bound, with which it ends.
     ///
     /// # Errors
     /// What it needs, if no useful answer fits.
-    pub(crate) fn within(input: u64, longest: u32, left: Option<u64>) -> Result<Self, Short> {
-        let least = MIN_USEFUL_OUTPUT_TOKENS.min(longest);
+    pub(crate) fn within(
+        input: u64,
+        answer: RangeInclusive<u32>,
+        left: Option<u64>,
+    ) -> Result<Self, Short> {
+        let longest = *answer.end();
+        let least = longest.min(*answer.start());
         let room = left.map_or(u64::MAX, |left| left.saturating_sub(input));
         let most = u32::try_from(room).unwrap_or(u32::MAX).min(longest);
         if most < least {
@@ -148,6 +153,7 @@ impl Bill {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::MIN_USEFUL_OUTPUT_TOKENS;
 
     fn prices(input: u64, output: u64, cache_write: u64) -> Prices {
         let price = |nanos| Nanos::new(nanos).unwrap();
@@ -175,7 +181,7 @@ mod tests {
             let left = (next(2) == 0).then(|| next(400_000));
             let prices = prices(next(1 << 34), next(1 << 36), next(1 << 35));
             let money = Nanos::new(next(2_000_000_000)).unwrap();
-            let Ok(sized) = Sized::within(input, longest, left) else {
+            let Ok(sized) = Sized::within(input, MIN_USEFUL_OUTPUT_TOKENS..=longest, left) else {
                 assert!(left.unwrap() < input + u64::from(longest.min(MIN_USEFUL_OUTPUT_TOKENS)));
                 refused += 1;
                 continue;

@@ -22,9 +22,9 @@ use super::record_writer::RecordWriter;
 use super::returning::Returning;
 use super::services::Progress;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
-use crate::context::Fill;
+use crate::context::{Fill, Window};
 use crate::hook_control::Control;
-use crate::journal::Journal;
+use crate::journal::{Journal, Requested};
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use crate::money::Nanos;
@@ -94,8 +94,8 @@ pub(crate) trait Surroundings {
     /// When the files derived from the record could not be written.
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error>;
 
-    /// How full the model's window is, if the thread must hand itself over.
-    fn full(&mut self, _messages: &[ChatMessage], _last: &Usage) -> Option<Fill> {
+    /// How full the model's window is, where it has one.
+    fn window(&mut self, _messages: &[ChatMessage], _last: &Usage) -> Option<Window> {
         None
     }
 
@@ -172,6 +172,8 @@ pub(crate) struct Course {
     pub(crate) began: Duration,
     /// How long it had run before this process took it over.
     pub(crate) before: Duration,
+    /// The twentieths of the window for which hooks were asked.
+    pub(crate) pressure: u64,
 }
 
 impl Course {
@@ -242,15 +244,42 @@ impl Cycle<'_> {
             if let Some(end) = self.stopped(course, journal, around, When::AfterTurn)? {
                 return Ok(end);
             }
-            if let Some(fill) = around.full(&course.messages, &answer.usage) {
-                // Limits that leave no turn to a successor stop the thread here: such a successor
-                // would be useless.
-                if let Some(end) = self.stopped(course, journal, around, When::BeforeTurn)? {
-                    return Ok(end);
+            match around.window(&course.messages, &answer.usage) {
+                Some(Window::Full(fill)) => {
+                    // Limits that leave no turn to a successor stop the thread here: such a
+                    // successor would be useless.
+                    if let Some(end) = self.stopped(course, journal, around, When::BeforeTurn)? {
+                        return Ok(end);
+                    }
+                    return self.filled(fill, course, journal);
                 }
-                return self.filled(fill, course, journal);
+                Some(Window::Open(fill)) => {
+                    if let Some(end) = self.pressed(fill, course, journal)? {
+                        return Ok(end);
+                    }
+                }
+                None => {}
             }
         }
+    }
+
+    /// Asks the hooks of `context_window_pressure`, once for each twentieth of the window that the
+    /// conversation reaches.
+    fn pressed(
+        &self,
+        fill: Fill,
+        course: &mut Course,
+        journal: &mut Journal,
+    ) -> Result<Option<End>, Error> {
+        if fill.twentieths() <= course.pressure {
+            return Ok(None);
+        }
+        course.pressure = fill.twentieths();
+        let mut event = fill.pressure();
+        event["turn"] = journal.turn().into();
+        event["cost"] = course.cost.to_json();
+        let decision = self.fire("context_window_pressure", &event, journal)?;
+        Ok(decision.as_ref().and_then(ended_by))
     }
 
     /// Records that the model's window is full, and asks the hooks.
@@ -397,12 +426,17 @@ impl Cycle<'_> {
                     return end.map(Err);
                 }
             };
+            let requested = Requested {
+                model: self.model.name(),
+                max_output_tokens: allowed.max_output_tokens,
+                held: allowed.held,
+            };
             let step = match attempts {
                 1 => {
                     let (text, role) = last_said(&course.messages);
-                    journal.ask(text, role, self.model.name())?
+                    journal.ask(text, role, &requested)?
                 }
-                _ => journal.ask_again(self.model.name(), attempts.into())?,
+                _ => journal.ask_again(attempts.into(), &requested)?,
             };
             let mut shown = self.secrets.streaming();
             let mut show = |text: &str| {

@@ -3,6 +3,7 @@
 use super::cycle::{Judgement, Recovery};
 use crate::config::Config;
 use crate::config::errors::{ErrorTable, RetryPolicy};
+use crate::config::resilience::DEFAULT_POLICY;
 use crate::model::ModelError;
 
 /// The tables of `agent/error_classification` and `agent/resilience`.
@@ -17,7 +18,7 @@ impl Configured {
         Self {
             errors: config.errors.clone(),
             max_retries: config.resilience.max_retries,
-            default: config.resilience.retry_default.clone(),
+            default: config.resilience.retry_policies[DEFAULT_POLICY].clone(),
         }
     }
 }
@@ -42,10 +43,7 @@ impl Recovery for Configured {
             let seconds = error.retry_after.filter(|_| name == "retry-after")?;
             Some(seconds.as_secs_f64().to_string())
         };
-        let policy = match &found.retry {
-            RetryPolicy::None => &self.default,
-            own => own,
-        };
+        let policy = found.retry.as_ref().unwrap_or(&self.default);
         let left = u64::from(attempts) <= self.max_retries;
         let delay = || policy.delay(attempts.saturating_sub(1), &header);
         let again = left.then(delay).flatten();

@@ -15,7 +15,7 @@ use super::returning::Returning;
 use super::services::Services;
 use super::thread_plan::{self, Prompted, ThreadPlan};
 use crate::bounds::POLL_INTERVAL;
-use crate::context::{Counter, Fill, InputBound, Meter};
+use crate::context::{Counter, Fill, InputBound, Meter, Window};
 use crate::hook_control::Scope;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits};
@@ -313,6 +313,7 @@ impl ThreadRun {
             own: self.taken_over.cost.spend,
             began,
             before: self.taken_over.cost.elapsed,
+            pressure: 0,
         };
         let system = plan.subject.layers.system_prompt();
         let cycle = Cycle {
@@ -346,20 +347,21 @@ impl ThreadRun {
                 &plan.tools.schemas(),
             ),
             bound: InputBound::new(Counter::of_model(plan.subject.chosen.model.name())),
+            least: services.config.agent.min_output_tokens,
         };
         // A resumed thread may begin with more than fits; one that was handed over takes a turn
         // first.
         let resumed = self.start.inherited > 0 && !self.start.handed && opened.is_none();
-        let first = resumed.then(|| around.meter.full(&course.messages, &Usage::default()));
-        let ran = match (opened, first.flatten()) {
+        let first = resumed.then(|| around.meter.window(&course.messages, &Usage::default()));
+        let ran = match (opened, first) {
             (Some(end), _) => Ok(end),
-            (None, Some(fill)) => {
+            (None, Some(Window::Full(fill))) => {
                 // A successor must receive the question that was due.
                 let asked = course.messages.last().map_or("", ChatMessage::text);
                 journal.event("cognition_in", &json!({"text": asked, "role": "user"}))?;
                 cycle.filled(fill, &course, journal)
             }
-            (None, None) => cycle.run(&mut course, journal, &mut around),
+            (None, _) => cycle.run(&mut course, journal, &mut around),
         };
         let parent = match &ran {
             Ok(End::Completed { .. } | End::Full(_)) => ParentEnd::Complete,

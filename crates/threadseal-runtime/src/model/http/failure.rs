@@ -2,6 +2,7 @@
 
 use crate::bounds::MAX_ERROR_TEXT_BYTES;
 use crate::model::ModelError;
+use crate::model::message::CANCELLED;
 use genai::webc::{self, StreamTimeout};
 use serde_json::Value;
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(super) fn is_ours(error: &ModelError) -> bool {
         "TimeoutError",
         "ConnectionError",
         "ProtocolError",
-        "CancelledError",
+        CANCELLED,
     ];
     ours.contains(&error.kind.as_str())
 }

@@ -87,6 +87,7 @@ fn looped_with(
         own: Nanos::ZERO,
         began: SystemClock.elapsed(),
         before: Duration::ZERO,
+        pressure: 0,
     };
     if let Some(seconds) = limits.duration_seconds {
         cancel.set_after(&scene.host.clock, Duration::from_secs(seconds));

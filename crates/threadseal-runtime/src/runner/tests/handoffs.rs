@@ -302,3 +302,30 @@ fn knowledge_that_was_moved_to_the_place_of_a_summary_passes_for_none() {
     fs::remove_file(place).unwrap();
     handoff().unwrap();
 }
+
+#[test]
+fn hooks_hear_of_each_twentieth_of_the_window_once_and_may_stop_the_thread() {
+    let hook = |more: &str| {
+        format!(
+            "hooks:\n- {{id: own, event: context_window_pressure, {more}, item_type: tool, \
+             item_id: rye/agent/threads/internal/control, params: {{action: ACTION}}}}}}\n"
+        )
+    };
+    let run = |action: &str, condition: &str| {
+        let mut scene = Scene::new().signed();
+        scene.window = 2000;
+        let text = hook(&format!("{condition}action: {{primary: execute"));
+        let text = text.replace("ACTION", action);
+        scene.seal(".ai/config/agent/hooks.yaml", &text);
+        let ran = scene
+            .engine(&reads(6, "Done."))
+            .run(&order("demo/say"))
+            .unwrap();
+        (ran.status, ran.cost.turns)
+    };
+    assert_eq!(run("continue", ""), (Status::Completed, 7));
+    let late = "condition: {path: pressure_ratio, op: gte, value: 0.2}, ";
+    let (status, turns) = run("suspend", late);
+    assert_eq!(status, Status::Suspended);
+    assert!((2..7).contains(&turns), "{turns}");
+}

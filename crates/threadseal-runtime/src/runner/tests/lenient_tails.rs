@@ -14,7 +14,7 @@ fn lenient() -> (Scene, ThreadId) {
 }
 
 /// Writes events after the last seal of a thread.
-fn forge(scene: &Scene, thread: &ThreadId, events: &[(&str, Value)]) {
+pub(super) fn forge(scene: &Scene, thread: &ThreadId, events: &[(&str, Value)]) {
     let file = fs::OpenOptions::new()
         .append(true)
         .open(scene.transcript(thread));

@@ -12,5 +12,6 @@ mod recovery;
 mod registry_rows;
 mod resumption;
 mod rye_threads;
+mod settings;
 mod symbolic_links;
 mod time_limits;
