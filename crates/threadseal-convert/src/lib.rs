@@ -71,6 +71,7 @@ mod swe_agent;
 mod testing;
 mod thread;
 mod trace;
+mod transcript;
 mod wire;
 
 pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
@@ -111,6 +112,7 @@ pub const FORMATS: &[Format] = &[
     pydantic_ai::FORMAT,
     database_rows::FORMAT,
     cursor::FORMAT,
+    transcript::FORMAT,
 ];
 
 /// The format called `name`.

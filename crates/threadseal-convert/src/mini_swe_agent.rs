@@ -18,7 +18,7 @@ use super::draft::Draft;
 use super::format::{Confidence, Format, Head, Mark};
 use super::mapped::Mapped;
 use super::source::{Node, Reading};
-use super::thread::{Thread, document, says_nothing, take_rest, vendor_of};
+use super::thread::{Thread, document, says_nothing, seconds_ns, take_rest, vendor_of};
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;
@@ -26,8 +26,6 @@ use threadseal_formats::scroll::Role;
 const NAME: &str = "mini-swe-agent";
 /// The fence of a command in the first version.
 const FENCE: &str = "```";
-const NS_IN_SECOND: u64 = 1_000_000_000;
-const NS_IN_MICROSECOND: u64 = 1_000;
 
 pub(super) const FORMAT: Format = Format {
     name: NAME,
@@ -143,17 +141,6 @@ fn turn(node: Node<'_, '_>, number: u64, model: Option<&str>, thread: &mut Threa
     draft.model.id = model.filter(|model| !model.is_empty());
     source.set_some("message_rest", rest(node, &["extra"]));
     thread.push(draft, source);
-}
-
-/// Nanoseconds of `seconds` since 1970, to the microsecond: a double holds no more digits in this
-/// century.
-fn seconds_ns(seconds: f64) -> Option<u64> {
-    let moment = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
-    let whole = u64::try_from(moment.as_secs())
-        .ok()?
-        .checked_mul(NS_IN_SECOND)?;
-    let rest = u64::try_from(moment.subsec_nanos()).ok()?;
-    whole.checked_add(rest / NS_IN_MICROSECOND * NS_IN_MICROSECOND)
 }
 
 fn tokens(usage: &Value) -> Tokens {

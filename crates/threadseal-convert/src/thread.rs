@@ -188,6 +188,19 @@ pub(super) fn ms_to_ns(ms: &Value) -> Option<u64> {
     ms.as_u64()?.checked_mul(NS_IN_MS)
 }
 
+/// Nanoseconds of `seconds` since 1970, to the microsecond: a double holds no more digits in this
+/// century.
+pub(super) fn seconds_ns(seconds: f64) -> Option<u64> {
+    const NS_IN_SECOND: u64 = 1_000_000_000;
+    const NS_IN_MICROSECOND: u64 = 1_000;
+    let moment = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
+    let whole = u64::try_from(moment.as_secs())
+        .ok()?
+        .checked_mul(NS_IN_SECOND)?;
+    let rest = u64::try_from(moment.subsec_nanos()).ok()?;
+    whole.checked_add(rest / NS_IN_MICROSECOND * NS_IN_MICROSECOND)
+}
+
 /// The count in the member `name`, or 0.
 pub(super) fn count_of(value: &Value, name: &str) -> u64 {
     value.get(name).and_then(Value::as_u64).unwrap_or_default()
