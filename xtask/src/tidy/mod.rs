@@ -4,7 +4,7 @@
 //! repository   the files, as text
 //! rust         code without comments, literals, tests
 //! modules      the module of each file
-//! rules        direction · purity · words · evidence · outputs · threats
+//! rules        direction · purity · words · evidence · outputs · threats · points
 //! ```
 //! A rule is a function from a [`Repository`] to a list of faults, each `file:line: message`. Every
 //! rule has a test that shows it can fail.
@@ -13,6 +13,7 @@ pub(crate) mod direction;
 mod evidence;
 pub(crate) mod modules;
 mod outputs;
+mod points;
 mod purity;
 pub(crate) mod repository;
 pub(crate) mod rust;
@@ -48,6 +49,7 @@ const RULES: &[Rule] = &[
     ("threats and tests name each other", threats::tests),
     ("every open threat is listed", threats::open),
     ("the table of tests is current", threats::generated),
+    ("each statement of a source has its test", points::tests),
     ("every link leads somewhere", evidence::links),
 ];
 
