@@ -5,6 +5,16 @@
 
 use std::time::Duration;
 
+/// How long a provider may take to count a request.
+pub(crate) const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest answer with a count.
+pub(crate) const MAX_COUNT_ANSWER_BYTES: usize = 64 << 10;
+
+/// Tokens that may be missing in a provider's count, in hundredths of it and in tokens: Anthropic
+/// and Gemini call theirs estimates.
+pub(crate) const COUNT_MARGIN: (u64, u64) = (2, 64);
+
 /// Longest capability in bytes: the longest id of a thread and the parts before it.
 pub(crate) const MAX_CAPABILITY_BYTES: usize = 1024;
 /// Most capabilities of one thread.

@@ -574,6 +574,9 @@ pub(crate) fn run_of(manifest: &Manifest) -> Result<RunId, Error> {
 fn tokens(usage: &Usage) -> Value {
     let mut tokens = json!({"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens,
            "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens});
+    if usage.reasoning_tokens > 0 {
+        tokens["reasoning_tokens"] = usage.reasoning_tokens.into();
+    }
     if usage.estimated {
         tokens["usage_unknown"] = true.into();
     }

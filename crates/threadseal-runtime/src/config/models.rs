@@ -64,6 +64,23 @@ pub struct Prices {
     pub cache_read: Nanos,
     /// Put into the cache.
     pub cache_write: Nanos,
+    /// The prices of requests with a long input.
+    pub above: Option<Above>,
+}
+
+/// Prices of all tokens of a request whose input has more than so many, those of the cache included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Above {
+    /// The longest input at the other prices.
+    pub tokens: u64,
+    /// Given.
+    pub input: Nanos,
+    /// Answered, reasoning included.
+    pub output: Nanos,
+    /// Given from the cache.
+    pub cache_read: Nanos,
+    /// Put into the cache.
+    pub cache_write: Nanos,
 }
 
 /// Where prices are from.
@@ -259,19 +276,45 @@ impl Prices {
             output: required("output")?,
             cache_read: named("cache_read")?.unwrap_or(input),
             cache_write: named("cache_write")?.unwrap_or(input),
+            above: None,
         })
     }
 
-    /// The highest price of an input's token.
-    fn dearest_input(&self) -> Nanos {
-        self.input.max(self.cache_read).max(self.cache_write)
+    /// The prices of a request whose input has so many tokens.
+    fn of(&self, input: u64) -> Self {
+        match self.above.filter(|above| input > above.tokens) {
+            None => Self {
+                above: None,
+                ..*self
+            },
+            Some(above) => Self {
+                input: above.input,
+                output: above.output,
+                cache_read: above.cache_read,
+                cache_write: above.cache_write,
+                above: None,
+            },
+        }
+    }
+
+    /// The highest prices of an input's token and of an output's, where the input has at most so
+    /// many.
+    fn dearest(&self, input: u64) -> (Nanos, Nanos) {
+        let given = |prices: &Self| prices.input.max(prices.cache_read).max(prices.cache_write);
+        let (short, long) = (self.of(0), self.of(input));
+        (
+            given(&short).max(given(&long)),
+            short.output.max(long.output),
+        )
     }
 
     /// The most that a request costs whose input and output have at most so many tokens.
     pub(crate) fn at_most(&self, input: u64, output: u64) -> Nanos {
+        let (given, answered) = self.dearest(input);
         let dearest = Self {
-            input: self.dearest_input(),
-            ..*self
+            input: given,
+            output: answered,
+            ..Self::default()
         };
         dearest.cost(&Tokens {
             input,
@@ -282,21 +325,24 @@ impl Prices {
 
     /// The most tokens of output that `money` pays beside such an input, whatever of it is cached.
     pub(crate) fn output_within(&self, input: u64, money: Nanos) -> u64 {
-        if self.output == Nanos::ZERO {
+        let (given, answered) = self.dearest(input);
+        if answered == Nanos::ZERO {
             return u64::MAX;
         }
-        let input = u128::from(self.dearest_input().get()) * u128::from(input);
+        let input = u128::from(given.get()) * u128::from(input);
         let left = (u128::from(money.get()) * Self::MILLION).saturating_sub(input);
-        u64::try_from(left / u128::from(self.output.get())).unwrap_or(u64::MAX)
+        u64::try_from(left / u128::from(answered.get())).unwrap_or(u64::MAX)
     }
 
     /// The cost of these tokens, rounded up to a billionth; at most [`Nanos::MAX`].
     pub fn cost(&self, tokens: &Tokens) -> Nanos {
+        let given = tokens.input.saturating_add(tokens.cache_read);
+        let prices = self.of(given.saturating_add(tokens.cache_write));
         let parts = [
-            (self.input, tokens.input),
-            (self.output, tokens.output),
-            (self.cache_read, tokens.cache_read),
-            (self.cache_write, tokens.cache_write),
+            (prices.input, tokens.input),
+            (prices.output, tokens.output),
+            (prices.cache_read, tokens.cache_read),
+            (prices.cache_write, tokens.cache_write),
         ];
         let millionths: u128 = parts
             .iter()
@@ -376,6 +422,25 @@ fn model(node: &Node) -> Result<Model, Error> {
     Ok(model)
 }
 
+/// The prices of requests with a long input.
+fn above(node: &Node) -> Result<Above, Error> {
+    let mut fields = node.fields()?;
+    let dollars =
+        |node: &Node| Nanos::from_json(&node.to_json()).map_err(|error| node.error(error));
+    let input = dollars(fields.require("input")?)?;
+    let mut above = Above {
+        tokens: fields.require("tokens")?.whole()?,
+        input,
+        output: dollars(fields.require("output")?)?,
+        cache_read: input,
+        cache_write: input,
+    };
+    set(&mut fields, "cache_read", &mut above.cache_read, dollars)?;
+    set(&mut fields, "cache_write", &mut above.cache_write, dollars)?;
+    fields.finish("`above`")?;
+    Ok(above)
+}
+
 /// A price of the cache that is not given is the input's: rather too much than too little.
 fn prices(node: &Node) -> Result<(Prices, Option<PriceList>), Error> {
     let mut fields = node.fields()?;
@@ -387,9 +452,11 @@ fn prices(node: &Node) -> Result<(Prices, Option<PriceList>), Error> {
         output: dollars(fields.require("output")?)?,
         cache_read: input,
         cache_write: input,
+        above: None,
     };
     set(&mut fields, "cache_read", &mut prices.cache_read, dollars)?;
     set(&mut fields, "cache_write", &mut prices.cache_write, dollars)?;
+    prices.above = fields.take("above").map(above).transpose()?;
     let source = fields.take("source");
     let source = source.map(|node| node.text().map(ToOwned::to_owned));
     let source = source.transpose()?;

@@ -206,6 +206,7 @@ fn keys_addresses_and_moved_models_are_never_taken_from_an_unsigned_file() {
 fn costs_are_rounded_up_to_a_billionth_and_never_wrap() {
     let models = load(&[]).unwrap().models;
     let haiku = models.model("claude-haiku-4-5").unwrap().prices.unwrap();
+    let pro = models.model("gemini-2.5-pro").unwrap().prices.unwrap();
     let tiny = models::Prices {
         input: Nanos::new(1).unwrap(),
         ..Default::default()
@@ -214,6 +215,9 @@ fn costs_are_rounded_up_to_a_billionth_and_never_wrap() {
         (haiku, [1000, 200, 0, 0], "0.002"),
         (haiku, [0, 0, 10_000, 4], "0.001005"),
         (haiku, [u64::MAX; 4], &Nanos::MAX.to_string()),
+        // More than 200,000 tokens of input: all tokens at the higher prices.
+        (pro, [150_000, 1000, 50_000, 0], "0.213"),
+        (pro, [150_001, 1000, 50_000, 0], "0.4212525"),
         (tiny, [1, 0, 0, 0], "0.000000001"),
     ] {
         let tokens = Tokens {

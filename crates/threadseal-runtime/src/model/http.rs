@@ -13,6 +13,7 @@
 //! that is cancelled drops the line.
 
 mod answer;
+mod count;
 mod failure;
 mod refusal;
 mod request;
@@ -21,6 +22,7 @@ use super::message::CANCELLED;
 use super::{Answer, Model, ModelError, Request};
 use crate::bounds::{MODEL_CONNECT_TIMEOUT, MODEL_IDLE_TIMEOUT, MODEL_TIMEOUT, POLL_INTERVAL};
 use answer::{Growing, Seen};
+use count::TokenCount;
 use failure::{cut_off, failed, is_ours, ours};
 use futures_util::StreamExt as _;
 use genai::adapter::AdapterKind;
@@ -115,6 +117,7 @@ pub struct HttpModel {
     name: String,
     client: Client,
     target: ServiceTarget,
+    count: TokenCount,
 }
 
 impl HttpModel {
@@ -146,6 +149,7 @@ impl HttpModel {
             .map_err(|error| {
                 Error::new(ErrorKind::External, format!("cannot speak HTTP: {error}"))
             })?;
+        let count = TokenCount::new(web.clone(), endpoint, &base, name);
         let client = Client::builder().with_reqwest(web).build();
         let client = client.map_err(|error| Error::new(ErrorKind::External, error.to_string()))?;
         let adapter = endpoint.shape.adapter();
@@ -158,6 +162,7 @@ impl HttpModel {
             name: name.to_owned(),
             client,
             target,
+            count,
         })
     }
 }
@@ -174,6 +179,14 @@ impl Model for HttpModel {
     ) -> Result<Answer, ModelError> {
         let asked = async { Ok(refusal::watched(self.streamed(request, on_text)).await) };
         wait_for(asked).map_err(|error| ours("ConnectionError", error.to_string()))?
+    }
+
+    fn counts(&self) -> bool {
+        self.count.is_there()
+    }
+
+    fn count(&self, request: &Request<'_>) -> Option<u64> {
+        self.count.of(request)
     }
 }
 

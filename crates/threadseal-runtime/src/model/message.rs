@@ -89,6 +89,8 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Tokens of the answer, reasoning included.
     pub output_tokens: u64,
+    /// Of these, tokens of reasoning.
+    pub reasoning_tokens: u64,
     /// The provider gave no counts: these are a guess, a token for each four characters.
     pub estimated: bool,
 }
@@ -185,6 +187,16 @@ pub trait Model: Send + Sync {
         request: &Request<'_>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Answer, ModelError>;
+
+    /// Can its provider count a request before it answers?
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// The tokens of the request's input, as the provider counts them; None where it does not.
+    fn count(&self, _request: &Request<'_>) -> Option<u64> {
+        None
+    }
 }
 
 /// Why there is no answer.

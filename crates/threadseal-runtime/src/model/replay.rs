@@ -268,6 +268,7 @@ fn usages(lines: &VerifiedLines<'_>) -> Result<Vec<Usage>, Error> {
             cached_tokens: count("cached_tokens"),
             cache_write_tokens: count("cache_write_tokens"),
             output_tokens: count("output_tokens"),
+            reasoning_tokens: count("reasoning_tokens"),
             estimated: usage["usage_unknown"].as_bool().unwrap_or(false),
         });
     }

@@ -229,10 +229,8 @@ impl ScriptModel {
         let usage = match &line.usage {
             Some(tokens) => Usage {
                 input_tokens: tokens.input_tokens,
-                cached_tokens: 0,
-                cache_write_tokens: 0,
                 output_tokens: tokens.output_tokens,
-                estimated: false,
+                ..Usage::default()
             },
             // A count that the file omits is zero, not unknown.
             None => Usage {

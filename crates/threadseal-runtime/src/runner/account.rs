@@ -5,11 +5,12 @@ use super::children::Children;
 use super::cycle::Surroundings;
 use super::derived_files::DerivedFiles;
 use super::services::{Progress, Services};
+use crate::bounds::COUNT_MARGIN;
 use crate::config::models::Prices;
 use crate::context::{InputBound, Meter, Window};
 use crate::journal::Journal;
 use crate::limit::Cost;
-use crate::model::{ChatMessage, Request, Usage};
+use crate::model::{ChatMessage, Model, Request, Usage};
 use crate::money::Nanos;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
@@ -20,6 +21,7 @@ pub(super) const ANCHORED_TURNS: u64 = 64;
 pub(super) struct Account<'a> {
     pub(super) services: &'a Services,
     pub(super) id: &'a ThreadId,
+    pub(super) model: &'a dyn Model,
     pub(super) prices: Prices,
     pub(super) children: &'a Children,
     pub(super) files: &'a mut DerivedFiles,
@@ -42,6 +44,34 @@ impl Account<'_> {
             None => turn,
         }
     }
+
+    /// The most tokens that the input has. The provider is asked where our own bound would take
+    /// more than half of what is left.
+    fn input(&self, request: &Request<'_>, tokens_left: Option<u64>) -> Result<u64, Error> {
+        let bound = self.bound.of(request);
+        if !self.model.counts() || !self.is_close(bound, tokens_left)? {
+            return Ok(bound);
+        }
+        let (hundredths, tokens) = COUNT_MARGIN;
+        let counted = self.model.count(request).map(|count| {
+            let margin = count.saturating_mul(hundredths).div_ceil(100);
+            count.saturating_add(margin).saturating_add(tokens)
+        });
+        Ok(counted.map_or(bound, |counted| counted.min(bound)))
+    }
+
+    /// Does such an input take more than half of the tokens or of the money that is left?
+    fn is_close(&self, input: u64, tokens_left: Option<u64>) -> Result<bool, Error> {
+        if tokens_left.is_some_and(|left| input > left / 2) {
+            return Ok(true);
+        }
+        let most = self.prices.at_most(input, 0);
+        if most == Nanos::ZERO {
+            return Ok(false);
+        }
+        let budget = self.services.budgets.get(self.id)?;
+        Ok(budget.is_some_and(|budget| most.get() > budget.remaining.get() / 2))
+    }
 }
 
 impl Surroundings for Account<'_> {
@@ -51,7 +81,7 @@ impl Surroundings for Account<'_> {
         request: &Request<'_>,
         tokens_left: Option<u64>,
     ) -> Result<Result<Allowed, Short>, Error> {
-        let input = self.bound.of(request);
+        let input = self.input(request, tokens_left)?;
         let sized = match Sized::within(input, self.least..=request.max_output_tokens, tokens_left)
         {
             Ok(sized) => sized,

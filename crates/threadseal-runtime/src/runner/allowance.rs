@@ -162,6 +162,7 @@ mod tests {
             output: price(output),
             cache_read: Nanos::ZERO,
             cache_write: price(cache_write),
+            above: None,
         }
     }
 
@@ -206,7 +207,7 @@ mod tests {
                 cached_tokens: next(input - cache_write + 1),
                 cache_write_tokens: cache_write,
                 output_tokens: output,
-                estimated: false,
+                ..Usage::default()
             };
             let bill = Bill::Used(used).amount(&prices, held);
             assert!(bill <= held, "{used:?} {prices:?} {bill} {held}");

@@ -205,21 +205,46 @@ impl ChildSpawner {
         let _place = self.children.place(&wanted.cancel)?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.children.may_begin(&inherited.limits)?;
-        let left = self
-            .services
-            .budgets
-            .get(id)?
-            .map(|budget| budget.remaining);
-        let left = left.unwrap_or_default();
-        if left == Nanos::ZERO {
-            return Err(Error::refused("spend_exceeded: no money is left"));
-        }
-        wanted.limits.spend = Some(wanted.limits.spend.map_or(left, |own| own.min(left)));
+        // It has a budget of its own outside this tree, so its money is held here meanwhile.
+        let (budgets, clock) = (&self.services.budgets, &self.services.host.clock);
+        let key = self.key_of_resumption(&wanted.thread);
+        let least = Nanos::new(1).unwrap_or_default();
+        let most = wanted.limits.spend.unwrap_or(Nanos::MAX);
+        let held = budgets.hold(id, &key, least, most, clock.now()?)?;
+        let held = held.ok_or_else(|| Error::refused("spend_exceeded: no money is left"))?;
+        wanted.limits.spend = Some(held);
         self.children.begun();
         let ran = self.starter.resume(&self.services, &wanted, way);
-        let total = ran.as_ref().map(|ran| ran.total().spend);
-        self.children.ended(total.unwrap_or_default());
+        let total = match &ran {
+            Ok(ran) => ran.total().spend,
+            Err(_) => self.spent_by_successor(&wanted.thread).unwrap_or(held),
+        };
+        self.children.ended(total);
+        budgets.settle(id, &key, total, clock.now()?)?;
         ran
+    }
+
+    /// What the thread that continues `thread` spent; nothing where none began.
+    ///
+    /// # Errors
+    /// When the registry or the budgets cannot be read.
+    fn spent_by_successor(&self, thread: &ThreadId) -> Result<Nanos, Error> {
+        let last = self.services.registry.resolve(thread)?;
+        if last.id == *thread {
+            return Ok(Nanos::ZERO);
+        }
+        let budget = self.services.budgets.get(&last.id)?;
+        Ok(budget.map(|budget| budget.actual).unwrap_or_default())
+    }
+
+    /// Names the spending of a resumed thread. A worker that takes the owner over resumes it again.
+    fn key_of_resumption(&self, thread: &ThreadId) -> String {
+        let (_, begun) = self.children.spent();
+        let key = format!("child {} resumes {thread}", begun + 1);
+        match self.services.host.heads.fence() {
+            Some(token) => format!("{key} under {token}"),
+            None => key,
+        }
     }
 
     fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Box<dyn BegunThread>, Error> {

@@ -7,6 +7,7 @@
 //! The run has at most its caller's limits and capabilities, and is one generation below. So graphs
 //! that run each other end at the limit `depth`.
 
+use super::accounts::spent;
 use super::child_spawner::{lost, told};
 use super::children::Children;
 use super::order::GraphOrder;
@@ -146,9 +147,12 @@ impl GraphTools {
             &owner.own,
             &self.children,
         );
-        let spent = ran.as_ref().map(|ran| ran.cost.spend);
-        self.children.ended(spent.unwrap_or_default());
         let child = begins.child.take();
+        let spend = match (&ran, &child) {
+            (Err(_), Some(child)) => spent(&self.services, child, &ran),
+            (ran, _) => ran.as_ref().map(|ran| ran.cost.spend).unwrap_or_default(),
+        };
+        self.children.ended(spend);
         let told = ran.and_then(|ran| {
             begins.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
             Ok(told(&self.services, &ran))

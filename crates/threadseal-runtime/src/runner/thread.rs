@@ -336,6 +336,7 @@ impl ThreadRun {
         let mut around = Account {
             services,
             id,
+            model: &*plan.subject.chosen.model,
             prices: plan.subject.chosen.prices,
             children,
             files: &mut self.files,

@@ -27,7 +27,8 @@ fn events(shape: &str, calls: bool) -> Vec<Value> {
             };
             vec![
                 json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
-                    "model": "m-1", "content": [], "usage": {"input_tokens": 100, "output_tokens": 1}}}),
+                    "model": "m-1", "content": [], "usage": {"input_tokens": 70,
+                    "cache_read_input_tokens": 30, "output_tokens": 1}}}),
                 json!({"type": "content_block_start", "index": 0, "content_block": block}),
                 json!({"type": "content_block_delta", "index": 0, "delta": delta}),
                 json!({"type": "content_block_stop", "index": 0}),
@@ -46,7 +47,8 @@ fn events(shape: &str, calls: bool) -> Vec<Value> {
                                 "content": [{"type": "output_text", "text": "Written.", "annotations": []}]})
                 }
             };
-            let usage = json!({"input_tokens": 100, "output_tokens": 10, "total_tokens": 110});
+            let usage = json!({"input_tokens": 100, "output_tokens": 10, "total_tokens": 110,
+                "input_tokens_details": {"cached_tokens": 30}, "output_tokens_details": {"reasoning_tokens": 4}});
             vec![
                 json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
                 json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
@@ -67,7 +69,9 @@ fn events(shape: &str, calls: bool) -> Vec<Value> {
                 json!({"model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}),
                 json!({"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}),
                 json!({"model": "m-1", "choices": [],
-                       "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}}),
+                       "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110,
+                       "prompt_tokens_details": {"cached_tokens": 30},
+                       "completion_tokens_details": {"reasoning_tokens": 4}}}),
             ]
         }
         _ => {
@@ -77,7 +81,8 @@ fn events(shape: &str, calls: bool) -> Vec<Value> {
             };
             vec![json!({"candidates": [{"index": 0, "finishReason": "STOP",
                         "content": {"role": "model", "parts": [part]}}], "modelVersion": "m-1",
-                        "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}})]
+                        "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 6, "thoughtsTokenCount": 4,
+                        "cachedContentTokenCount": 30, "totalTokenCount": 110}})]
         }
     }
 }
@@ -161,6 +166,14 @@ fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
             text.contains("\"m-1\"") && !text.contains("not-a-real-key"),
             "{shape}"
         );
+        // The scroll has the same figures; Anthropic does not count reasoning.
+        sandbox.ok(format!(
+            "scroll from auto {transcript:?} --out t.scroll --account t.json"
+        ));
+        let account = json_file(sandbox.path("t.json"));
+        let reasoning = if shape == "anthropic" { 0 } else { 8 };
+        account["tokens"]
+            .is(json!({"input": 200, "output": 20, "cached": 60, "reasoning": reasoning}));
     }
 }
 

@@ -198,9 +198,12 @@ fn usage(counted: Option<Counted>, request: &Request<'_>, answer: &str) -> Usage
     let details = counted.prompt_tokens_details.as_ref();
     let cached = count(details.and_then(|details| details.cached_tokens));
     let written = count(details.and_then(|details| details.cache_creation_tokens));
+    let details = counted.completion_tokens_details.as_ref();
+    let reasoning = count(details.and_then(|details| details.reasoning_tokens));
+    // Gemini counts an answer of thoughts alone in no other member.
     let (input, output) = (
         count(counted.prompt_tokens),
-        count(counted.completion_tokens),
+        count(counted.completion_tokens).or(reasoning),
     );
     let estimate = Usage::estimated(request, answer);
     Usage {
@@ -208,6 +211,7 @@ fn usage(counted: Option<Counted>, request: &Request<'_>, answer: &str) -> Usage
         cached_tokens: cached.unwrap_or_default(),
         cache_write_tokens: written.unwrap_or_default(),
         output_tokens: output.unwrap_or(estimate.output_tokens),
+        reasoning_tokens: reasoning.unwrap_or_default(),
         estimated: input.is_none() || output.is_none(),
     }
 }

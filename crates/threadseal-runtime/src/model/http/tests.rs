@@ -5,6 +5,7 @@ mod provider;
 
 use super::*;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
+use crate::directive::ModelChoice;
 use crate::model::{Stop, ToolSchema};
 use crate::testing::prelude::*;
 use provider::{Provider, Response, events, provider, sse};
@@ -97,6 +98,8 @@ fn each_protocol_asks_and_answers_the_same() {
         let usage = &answer.usage;
         let tokens = [usage.input_tokens, usage.cached_tokens, usage.output_tokens];
         assert_eq!((tokens, usage.estimated), ([15, 5, 7], false), "{shape:?}");
+        let reasoning = if shape == Shape::Anthropic { 0 } else { 3 };
+        assert_eq!(usage.reasoning_tokens, reasoning, "{shape:?}");
         assert_eq!(answer.stop, Stop::ToolCalls, "{shape:?}");
         assert_eq!(answer.model, "some-model-1", "{shape:?}");
         let [(path, request)] = provider.requests.join().unwrap().try_into().unwrap();
@@ -404,4 +407,105 @@ fn a_refusal_without_an_end_is_given_up_before_it_fills_the_memory() {
         let sent = served.join().unwrap();
         assert!(sent < 256 << 20, "{sent} bytes were taken");
     }
+}
+
+// T-RUN-29
+#[test]
+fn each_protocol_with_a_count_is_asked_for_it_and_one_that_refuses_is_asked_once() {
+    let ask = |model: &HttpModel| {
+        let messages = asked();
+        let tools = [ToolSchema {
+            name: "read_file".to_owned(),
+            description: "Reads a file.".to_owned(),
+            parameters: json!({"type": "object"}),
+        }];
+        model.count(&Request {
+            system: Some("Be brief."),
+            messages: &messages,
+            tools: &tools,
+            max_output_tokens: 64,
+            cancel: &Cancel::default(),
+        })
+    };
+    for (shape, at, answer) in [
+        (
+            Shape::Anthropic,
+            "/v1/messages/count_tokens",
+            json!({"input_tokens": 41}),
+        ),
+        (
+            Shape::OpenAiResponses,
+            "/v1/responses/input_tokens",
+            json!({"input_tokens": 41}),
+        ),
+        (
+            Shape::Gemini,
+            "/v1/models/some-model:countTokens",
+            json!({"totalTokens": 41}),
+        ),
+    ] {
+        let mut counted = Response::whole(&answer.to_string());
+        counted.head = "200 OK\r\ncontent-type: application/json";
+        let Provider { url, requests } = provider(vec![counted]);
+        assert_eq!(ask(&model(shape, &url)), Some(41), "{shape:?}");
+        let [(path, request)] = requests.join().unwrap().try_into().unwrap();
+        assert_eq!(path, at);
+        let text = request.to_string();
+        for part in [
+            "Be brief.",
+            "Compare a and b.",
+            "content of b",
+            "Reads a file.",
+            "some-model",
+        ] {
+            assert!(text.contains(part), "{shape:?} {part}: {text}");
+        }
+        let refusal = Response::refusal("404 Not Found", &json!({}));
+        let Provider { url, requests } = provider(vec![refusal]);
+        let model = model(shape, &url);
+        assert!(model.counts());
+        assert_eq!((ask(&model), ask(&model)), (None, None));
+        assert!(!model.counts());
+        requests.join().unwrap();
+    }
+    assert!(!model(Shape::OpenAi, "http://127.0.0.1:1/").counts());
+}
+
+// T-RUN-29
+#[test]
+fn a_request_that_only_the_provider_knows_to_fit_is_made() {
+    let run = |answers: Vec<Response>, limit: &str, value: Value| {
+        let mut scene = Scene::new();
+        let price = |dollars| Nanos::parse(dollars).unwrap();
+        scene.prices.input = price("3");
+        scene.prices.output = price("15");
+        scene.directive("demo/say", "", "", &"\u{4e00}".repeat(4000));
+        let Provider { url, requests } = provider(answers);
+        let mut engine = scene.engine("answers: []");
+        let mut chosen = engine
+            .services
+            .models
+            .choose(&ModelChoice::default())
+            .unwrap();
+        chosen.model = Arc::new(model(Shape::Anthropic, &url));
+        engine.services.models = Arc::new(Only(chosen));
+        let mut order = order("demo/say");
+        order.limits.set(limit, &value).unwrap();
+        let ran = engine.run(&order).unwrap();
+        (ran, requests.join().unwrap())
+    };
+    let mut done = events(Shape::Anthropic, "Done.");
+    done.drain(6..10);
+    done[6]["delta"]["stop_reason"] = "end_turn".into();
+    let answer = || Response::whole(&sse(Shape::Anthropic, &done));
+    let count = |tokens: u64| Response::whole(&json!({"input_tokens": tokens}).to_string());
+    // The bound is above 12,000 bytes; the provider counts 4,100 tokens.
+    for (limit, value) in [("tokens", json!(6000)), ("spend", json!(0.03))] {
+        let (ran, requests) = run(vec![count(4100), answer()], limit, value);
+        assert_eq!(ran.completed().text, "Done.");
+        let bound = requests[1].1["max_tokens"].as_u64().unwrap();
+        assert!(bound >= 256, "{limit} {bound}");
+    }
+    let (ran, _) = run(vec![count(5900)], "tokens", json!(6000));
+    ran.ended(Status::LimitReached);
 }

@@ -2,6 +2,8 @@
 
 use crate::budget::inspect;
 use crate::config::models::Prices;
+use crate::directive::ModelChoice;
+use crate::model::{Answer, Model, ModelError, Request, ScriptModel};
 use crate::runner::orchestrator::Records;
 use crate::testing::prelude::*;
 use std::fmt::Write as _;
@@ -18,6 +20,7 @@ fn priced() -> Scene {
         output: usd("15"),
         cache_read: usd("0.3"),
         cache_write: usd("3.75"),
+        above: None,
     };
     scene.directive("demo/say", "", "", "Say it.");
     scene
@@ -173,6 +176,71 @@ fn a_child_that_declares_more_than_its_parent_has_left_gets_the_rest() {
         errors.filter(|result| result["error"].is_string()).count(),
         0
     );
+}
+
+/// Starts a child, resumes it, and answers at length; the child answers shortly, then at length.
+struct Boss;
+
+impl Model for Boss {
+    fn name(&self) -> &str {
+        "script"
+    }
+
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Answer, ModelError> {
+        let small = "usage: {input_tokens: 100, output_tokens: 10}";
+        let long = "word ".repeat(700);
+        let long = format!("text: {long}, usage: {{input_tokens: 100, output_tokens: 900}}");
+        let last = request.messages.last().unwrap().text();
+        let answer = match request.messages[0].text().contains("the boss") {
+            true if request.messages.len() == 1 => {
+                let begin =
+                    "tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child}";
+                format!("calls: [{{{begin}}}], {small}")
+            }
+            true if request.messages.len() == 3 => {
+                let child: Value = serde_json::from_str(last).unwrap();
+                let input = json!({"operation": "resume_thread", "message": "Go on.",
+                                   "thread_id": child["thread_id"]});
+                format!(
+                    "calls: [{{tool: rye_agent_threads_orchestrator, input: {input}}}], {small}"
+                )
+            }
+            false if request.messages.len() == 1 => format!("text: One., {small}"),
+            _ => long,
+        };
+        let script = ScriptModel::parse("script", &format!("answers: [{{{answer}}}]"));
+        script.unwrap().ask(request, on_text)
+    }
+}
+
+// T-RUN-32
+#[test]
+fn a_thread_that_another_resumes_is_paid_from_its_money() {
+    let scene = priced();
+    parent(&scene);
+    let may = "<permissions><execute><tool>rye.agent.threads.*</tool></execute></permissions>";
+    scene.directive("demo/boss", may, "", "Be the boss.");
+    let mut engine = scene.engine(GLADLY);
+    let mut chosen = engine
+        .services
+        .models
+        .choose(&ModelChoice::default())
+        .unwrap();
+    chosen.model = Arc::new(Boss);
+    engine.services.models = Arc::new(Only(chosen));
+    let mut order = order("demo/boss");
+    order.limits.spend = Some(usd("0.024"));
+    let ran = engine.run(&order).unwrap();
+    let ran = ran.ended(Status::LimitReached);
+    // The resumed thread's long answer, and of its own as much as the rest pays.
+    assert_eq!(ran.cost.spawns, 2);
+    assert!(ran.cost.spend > usd("0.0148"), "{:?}", ran.cost);
+    assert!(ran.cost.spend <= usd("0.024"), "{:?}", ran.cost);
+    assert_eq!(actual(&engine, &ran.thread), ran.cost.spend);
 }
 
 /// A source of numbers, the same for the same seed.

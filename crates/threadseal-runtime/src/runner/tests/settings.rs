@@ -904,6 +904,7 @@ fn prices() -> Prices {
         output: price("15"),
         cache_read: price("3"),
         cache_write: price("3"),
+        above: None,
     }
 }
 

@@ -163,7 +163,7 @@ pub(super) fn events(shape: Shape, text: &str) -> Vec<Value> {
                 "created_at": 1, "status": status, "model": "some-model-1", "output": output, "usage": usage})
             };
             let usage = json!({"input_tokens": 15, "input_tokens_details": {"cached_tokens": 5},
-                "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 22});
+                "output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 3}, "total_tokens": 22});
             vec![
                 json!({"type": "response.created", "response": response("in_progress", json!([]), Value::Null)}),
                 json!({"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": a}),
@@ -196,11 +196,12 @@ pub(super) fn events(shape: Shape, text: &str) -> Vec<Value> {
                 chunk(json!({}), "tool_calls".into()),
                 json!({"id": "c", "object": "chat.completion.chunk", "model": "some-model-1", "choices": [],
                     "usage": {"prompt_tokens": 15, "completion_tokens": 7, "total_tokens": 22,
-                              "prompt_tokens_details": {"cached_tokens": 5}}}),
+                              "prompt_tokens_details": {"cached_tokens": 5},
+                              "completion_tokens_details": {"reasoning_tokens": 3}}}),
             ]
         }
         Shape::Gemini => {
-            let usage = json!({"promptTokenCount": 15, "candidatesTokenCount": 7, "totalTokenCount": 22,
+            let usage = json!({"promptTokenCount": 15, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "totalTokenCount": 22,
                 "cachedContentTokenCount": 5});
             let part = |parts: Value| {
                 json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": parts}}],
