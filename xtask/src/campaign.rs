@@ -143,9 +143,11 @@ fn histories() -> Fallible<bool> {
     commands("histories::", "THREADSEAL_HISTORIES", HISTORIES)
 }
 
-/// Kills agents, hooks and watchers five hundred times: a test run does it 20 times.
+/// Kills agents, hooks and watchers five hundred times, and as often a process with a tree of
+/// threads: a test run does it 20 times, and 5 times.
 fn kills() -> Fallible<bool> {
-    commands("kills::", "THREADSEAL_KILLS", KILLS)
+    let agents = commands("kills::", "THREADSEAL_KILLS", KILLS)?;
+    Ok(commands("run::greedy::", "THREADSEAL_KILLS", KILLS)? && agents)
 }
 
 /// Plays ten thousand cases of hostile parties: a test run plays 200.

@@ -1,6 +1,7 @@
 //! `run`: directives with a scripted model, and with one that answers over HTTP.
 
 mod companions;
+mod greedy;
 mod orchestrate;
 mod orphaned;
 mod providers;
