@@ -165,6 +165,8 @@ impl Catalogue {
         let endpoint = Endpoint {
             shape,
             base_url: base_url.cloned(),
+            provider: provider.name.clone(),
+            key_env: provider.key_env.clone(),
             api_key: self.key(provider)?,
         };
         Ok(Arc::new(HttpModel::new(&endpoint, id)?))
@@ -181,7 +183,7 @@ impl Catalogue {
         match known {
             Some((_, value)) => Ok(Some(value.clone())),
             None => Err(Error::invalid(format!(
-                "{name} is not set; it must contain the key of {}",
+                "cannot ask {0}: {name} is not set; hint: set {name} to a key of {0}",
                 provider.name
             ))),
         }

@@ -14,12 +14,13 @@
 
 mod answer;
 mod count;
+mod explain;
 mod failure;
 mod refusal;
 mod request;
 
 use super::message::CANCELLED;
-use super::{Answer, Model, ModelError, Request};
+use super::{Advice, Answer, Model, ModelError, Request};
 use crate::bounds::{MODEL_CONNECT_TIMEOUT, MODEL_IDLE_TIMEOUT, MODEL_TIMEOUT, POLL_INTERVAL};
 use answer::{Growing, Seen};
 use count::TokenCount;
@@ -98,6 +99,10 @@ pub struct Endpoint {
     pub shape: Shape,
     /// The address before the protocol's own paths; None for the provider's.
     pub base_url: Option<String>,
+    /// The provider, as its users know it.
+    pub provider: String,
+    /// The variable that holds the key, for errors.
+    pub key_env: Option<String>,
     /// The key, where one is needed.
     pub api_key: Option<String>,
 }
@@ -107,6 +112,8 @@ impl fmt::Debug for Endpoint {
         out.debug_struct("Endpoint")
             .field("shape", &self.shape)
             .field("base_url", &self.base_url)
+            .field("provider", &self.provider)
+            .field("key_env", &self.key_env)
             .field("api_key", &self.api_key.as_ref().map(|_| "…"))
             .finish()
     }
@@ -115,6 +122,9 @@ impl fmt::Debug for Endpoint {
 /// A model of a provider.
 pub struct HttpModel {
     name: String,
+    /// Without its key, for errors.
+    endpoint: Endpoint,
+    place: String,
     client: Client,
     target: ServiceTarget,
     count: TokenCount,
@@ -152,6 +162,7 @@ impl HttpModel {
         let count = TokenCount::new(web.clone(), endpoint, &base, name);
         let client = Client::builder().with_reqwest(web).build();
         let client = client.map_err(|error| Error::new(ErrorKind::External, error.to_string()))?;
+        let place = explain::place(endpoint, &base, name);
         let adapter = endpoint.shape.adapter();
         let target = ServiceTarget {
             endpoint: genai::resolver::Endpoint::from_owned(base),
@@ -160,6 +171,11 @@ impl HttpModel {
         };
         Ok(Self {
             name: name.to_owned(),
+            endpoint: Endpoint {
+                api_key: None,
+                ..endpoint.clone()
+            },
+            place,
             client,
             target,
             count,
@@ -178,7 +194,14 @@ impl Model for HttpModel {
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Answer, ModelError> {
         let asked = async { Ok(refusal::watched(self.streamed(request, on_text)).await) };
-        wait_for(asked).map_err(|error| ours("ConnectionError", error.to_string()))?
+        let answer = wait_for(asked).map_err(|error| ours("ConnectionError", error.to_string()));
+        answer.flatten().map_err(|error| ModelError {
+            advice: Some(Box::new(Advice {
+                place: self.place.clone(),
+                hint: explain::hint(&error, &self.endpoint),
+            })),
+            ..error
+        })
     }
 
     fn counts(&self) -> bool {

@@ -218,6 +218,17 @@ pub struct ModelError {
     pub is_final: bool,
     /// Had an answer begun? The provider is paid for it, although it did not come whole.
     pub began: bool,
+    /// For people, where a provider was asked.
+    pub advice: Option<Box<Advice>>,
+}
+
+/// What a person needs to know about a failure besides its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// The model, its provider and their address.
+    pub place: String,
+    /// What the user can do.
+    pub hint: String,
 }
 
 /// The kind of a request that the thread gave up.
@@ -227,7 +238,25 @@ impl ModelError {
     /// Replaces known secrets, and returns how many there were.
     pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
         let code = self.code.as_mut().map_or(0, |code| secrets.mask_text(code));
+        if let Some(advice) = &mut self.advice {
+            secrets.mask_text(&mut advice.place);
+        }
         code + secrets.mask_text(&mut self.kind) + secrets.mask_text(&mut self.message)
+    }
+
+    /// The failure for people: where, why, and the next step.
+    pub(crate) fn for_people(&self) -> String {
+        let status = match self.status {
+            0 => String::new(),
+            status => format!("status {status}: "),
+        };
+        match &self.advice {
+            None => self.message.clone(),
+            Some(advice) => {
+                let Advice { place, hint } = &**advice;
+                format!("{place}: {status}{}; hint: {hint}", self.message)
+            }
+        }
     }
 
     /// The facts in the shape that patterns of `error_classification.yaml` look at.

@@ -25,7 +25,7 @@ pub(crate) use crate::dynamic::dynamic;
 pub use catalogue::{Catalogue, Chosen, Models, Wish};
 pub use http::{Endpoint, HttpModel, Shape};
 pub use message::{
-    Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, ToolSchema, Usage,
+    Advice, Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, ToolSchema, Usage,
 };
 pub(crate) use preferring::Preferring;
 pub use recorded::conversation;

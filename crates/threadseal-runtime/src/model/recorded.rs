@@ -134,8 +134,7 @@ mod tests {
             code: Some("slow".to_owned()),
             message: "too many requests".to_owned(),
             retry_after: Some(Duration::from_millis(1500)),
-            is_final: false,
-            began: false,
+            ..ModelError::default()
         };
         let expected = json!({
             "status_code": 429,

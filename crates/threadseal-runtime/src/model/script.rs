@@ -198,8 +198,8 @@ impl Model for ScriptModel {
                 retry_after: error
                     .retry_after
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-                is_final: false,
                 began: error.began,
+                ..ModelError::default()
             });
         }
         let mut answer = self.answer(&line, number, request);

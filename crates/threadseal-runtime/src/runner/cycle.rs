@@ -594,7 +594,7 @@ fn at_error(
     error: &ModelError,
     decision: Option<Decision>,
 ) -> Result<Duration, End> {
-    let failed = || End::Failed(format!("{}: {}", judgement.code, error.message));
+    let failed = || End::Failed(format!("{}: {}", judgement.code, error.for_people()));
     let Some(decision) = decision else {
         return judgement.retry.ok_or_else(failed);
     };
@@ -604,7 +604,7 @@ fn at_error(
         Control::Abort => Err(End::Cancelled),
         Control::Suspend | Control::Escalate => Err(End::Suspended(Box::new(Pause {
             reason: "error",
-            why: format!("{}: {}", judgement.code, error.message),
+            why: format!("{}: {}", judgement.code, error.for_people()),
             hit: None,
             escalates: decision.control == Control::Escalate,
         }))),

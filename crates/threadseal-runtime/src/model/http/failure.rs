@@ -115,8 +115,7 @@ fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError 
         code: word("code"),
         message: bounded(word("message").unwrap_or_else(text)),
         retry_after,
-        is_final: false,
-        began: false,
+        ..ModelError::default()
     }
 }
 

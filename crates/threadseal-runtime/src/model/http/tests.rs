@@ -16,6 +16,8 @@ fn model(shape: Shape, url: &str) -> HttpModel {
     let endpoint = Endpoint {
         shape,
         base_url: Some(url.to_owned()),
+        provider: "the provider".to_owned(),
+        key_env: Some("PROVIDER_KEY".to_owned()),
         api_key: Some("not-a-real-key".to_owned()),
     };
     HttpModel::new(&endpoint, "some-model").unwrap()
@@ -370,10 +372,70 @@ fn a_provider_that_is_not_there_or_speaks_nonsense_is_told_apart() {
 }
 
 #[test]
+fn each_failure_names_the_provider_the_cause_and_the_next_step() {
+    let texts = |error: ModelError| error.for_people();
+    for (status, hint) in [
+        (
+            "401 Unauthorized",
+            "set PROVIDER_KEY to a key of the provider",
+        ),
+        ("403 Forbidden", "set PROVIDER_KEY to a key of the provider"),
+        ("404 Not Found", "name a model of the provider with --model"),
+        ("429 Too Many Requests", "a higher quota from the provider"),
+        (
+            "400 Bad Request",
+            "models.yaml with what the provider takes",
+        ),
+        (
+            "503 Service Unavailable",
+            "wait, then threadseal thread resume",
+        ),
+        (
+            "307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/",
+            "redirects are not followed",
+        ),
+    ] {
+        let body = json!({"error": {"type": "some_error", "message": "not today"}});
+        let Provider { url, requests } = provider(vec![Response::refusal(status, &body)]);
+        let error = texts(ask(&model(Shape::Anthropic, &url)).unwrap_err());
+        requests.join().unwrap();
+        error.has(&format!("model some-model of the provider at {url}"));
+        error
+            .has(&format!("status {}: not today; hint: ", &status[..3]))
+            .has(hint);
+    }
+    // No one listens; one that speaks no TLS; one that speaks no protocol of models.
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let refused = texts(ask(&model(Shape::Gemini, &format!("http://{free}/v1"))).unwrap_err());
+    refused.has("refused").has("can be reached");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/v1", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+    });
+    let plain = texts(ask(&model(Shape::OpenAi, &url)).unwrap_err());
+    served.join().unwrap();
+    plain
+        .has("https://127.0.0.1")
+        .has("; hint: ")
+        .has("`base_url`");
+    let nonsense = texts(answered(Shape::Anthropic, Response::whole("nonsense")).unwrap_err());
+    nonsense.has("the answer was cut off").has("; hint: ");
+}
+
+#[test]
 fn a_redirect_is_not_followed_and_a_key_not_shown() {
     let endpoint = Endpoint {
         shape: Shape::OpenAiResponses,
         base_url: None,
+        provider: "openai".to_owned(),
+        key_env: None,
         api_key: Some("very-secret".to_owned()),
     };
     assert!(!format!("{endpoint:?}").contains("very-secret"));
