@@ -35,7 +35,7 @@ use threadseal_runtime::registry::{LateRegistry, Registry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::runner::{Engine, Progress, Ran, Services, Watch};
 use threadseal_runtime::status::Status;
-use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
+use threadseal_runtime::toolbox::{Hub, ReadFile, Tool, WriteFile};
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
@@ -323,6 +323,7 @@ fn make(
         ..own_keys(&home, &args.passphrase, context)?
     };
     let host = context.host()?;
+    let servers = Arc::new(Hub::new(Arc::clone(&host.clock)));
     let environment = Arc::new(context::environment());
     let Settings {
         finder,
@@ -366,6 +367,7 @@ fn make(
         environment,
         secrets,
         supervisor: Some(supervise::supervisor()),
+        servers,
         watch: Arc::new(Live::new(context)),
     }))
 }

@@ -107,6 +107,18 @@ pub(crate) const MAX_MCP_PAGES: usize = 100;
 pub(crate) const MAX_MCP_DESCRIPTION_BYTES: usize = 4096;
 /// Largest schema of a tool by its MCP server that a model is shown, in bytes.
 pub(crate) const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
+/// Longest text of an MCP server that an error repeats, in characters.
+pub(crate) const MAX_MCP_TEXT_CHARS: usize = 300;
+/// Most bytes of an MCP server's standard error that are kept, for errors.
+pub(crate) const MAX_MCP_STDERR_BYTES: usize = 4096;
+/// How often an MCP server may fail within [`MCP_FAILURE_WINDOW`] and is started again.
+pub(crate) const MAX_MCP_FAILURES: usize = 5;
+/// How long a failure of an MCP server counts.
+pub(crate) const MCP_FAILURE_WINDOW: Duration = Duration::from_secs(120);
+/// How long an MCP server that no thread uses stays open.
+pub(crate) const MCP_IDLE_TIME: Duration = Duration::from_secs(60);
+/// How long an MCP server over HTTP may take to answer in one revision before the other is tried.
+pub(crate) const MCP_PROBE_TIME: Duration = Duration::from_secs(10);
 /// Shortest value that is treated as a secret, in bytes: a shorter one occurs in ordinary texts.
 pub const MIN_SECRET_BYTES: usize = 8;
 /// Longest piece of a secret that is looked for as a whole, in bytes.

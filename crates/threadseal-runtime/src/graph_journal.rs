@@ -186,6 +186,10 @@ impl Parentage for GraphJournal {
         self.journal.child_ended(child, status, head)
     }
 
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
+        self.journal.server_restarted(server, failures, why)
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.journal.ledger()
     }

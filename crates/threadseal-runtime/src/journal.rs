@@ -543,6 +543,11 @@ impl Parentage for Journal {
         self.event("child_thread_ended", &event)
     }
 
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
+        let event = json!({"server": server, "failures": failures, "error": why});
+        self.event("mcp_server_restarted", &event)
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.steps.flush()?;
         Ok(Parent {

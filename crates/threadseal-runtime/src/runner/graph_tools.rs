@@ -191,6 +191,10 @@ impl Parentage for Begins<'_> {
         self.record.seal()
     }
 
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
+        self.record.server_restarted(server, failures, why)
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.record.ledger()
     }

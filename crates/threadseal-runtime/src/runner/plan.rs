@@ -15,7 +15,7 @@ use crate::item::{Item, ItemId, ItemKind, Used};
 use crate::limit::Limits;
 use crate::secrets;
 use crate::tool;
-use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Tool, Toolbox};
+use crate::toolbox::{DeclaredCommand, DeclaredMcp, ItemPrimary, Tool, Toolbox};
 use crate::yaml;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -143,7 +143,6 @@ fn declared(
     used: &mut Vec<Used>,
     helpers: &Helpers,
 ) -> Result<u64, Error> {
-    let servers = Arc::new(Hub::default());
     let mut replaced = 0;
     let shop = services.workshop();
     for id in services.finder.ids(ItemKind::Tool)? {
@@ -167,9 +166,13 @@ fn declared(
         if !item.standing().vouches() {
             tool::Tool::check_unvouched(&node)?;
         }
-        if let Some(mcp) =
-            DeclaredMcp::new(&id, declaration.clone(), &shop, &servers, &helpers.cancel)?
-        {
+        if let Some(mcp) = DeclaredMcp::new(
+            &id,
+            declaration.clone(),
+            &shop,
+            &services.servers,
+            &helpers.cancel,
+        )? {
             replaced += mcp.replaced();
             tools.push(Arc::new(mcp));
         } else if let Some(command) = DeclaredCommand::new(&id, declaration, shop.clone()) {

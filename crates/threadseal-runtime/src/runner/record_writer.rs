@@ -170,6 +170,11 @@ impl Parentage for WriteHandle {
         self.ask(Journal::seal)
     }
 
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
+        let (server, why) = (server.to_owned(), why.to_owned());
+        self.ask(move |journal| journal.server_restarted(&server, failures, &why))
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.ask(|journal| journal.ledger())
     }

@@ -11,7 +11,7 @@ use crate::project::{Project, ProjectId};
 use crate::project_id;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
-use crate::toolbox::{Supervisor, Tool, Workshop};
+use crate::toolbox::{Hub, Supervisor, Tool, Workshop};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub struct Services {
     /// What ends all that a tool starts, also when this process dies. Without it only the process
     /// groups of tools are killed, and not when this process dies.
     pub supervisor: Option<Supervisor>,
+    /// The MCP servers, which all threads of the process share.
+    pub servers: Arc<Hub>,
     /// The observer.
     pub watch: Arc<dyn Watch>,
 }

@@ -108,6 +108,10 @@ impl Parentage for NoChildren {
         panic!("{child} ended")
     }
 
+    fn server_restarted(&mut self, _: &str, _: usize, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         panic!("a child was to begin")
     }

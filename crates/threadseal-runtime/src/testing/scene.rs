@@ -18,7 +18,7 @@ use crate::runner::{
     Engine, GraphOrder, GraphResumption, Order, Ran, Resumption, Services, Unresolved,
 };
 use crate::signed_file::SignedFile;
-use crate::toolbox::{Cancel, ReadFile, Tool, WriteFile};
+use crate::toolbox::{Cancel, Hub, ReadFile, Tool, WriteFile};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -434,6 +434,7 @@ impl Scene {
             environment: Arc::new(vec![path]),
             secrets: Arc::default(),
             supervisor: None,
+            servers: Arc::new(Hub::new(Arc::clone(&self.host.clock))),
             watch: Arc::new(Ignore),
         })
     }

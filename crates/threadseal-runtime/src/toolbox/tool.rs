@@ -142,6 +142,12 @@ pub trait Parentage: Send {
         Err(Error::refused("this record is not sealed on demand"))
     }
 
+    /// Records that an MCP server was started again: how often it failed lately, and why last.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error>;
+
     /// The thread's step ledger and its current end: the child's ledger names both.
     ///
     /// # Errors

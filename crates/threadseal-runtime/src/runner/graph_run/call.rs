@@ -334,6 +334,10 @@ impl Parentage for Shared<'_> {
         self.with(|journal| journal.child_ended(child, status, head))
     }
 
+    fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
+        self.with(|journal| journal.server_restarted(server, failures, why))
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.with(|journal| journal.ledger())
     }

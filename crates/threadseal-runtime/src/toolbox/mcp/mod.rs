@@ -1,7 +1,7 @@
 //! [`DeclaredMcp`]: a tool of an MCP server, as a project declares it.
 //!
 //! ```text
-//! declaration ─► server started or reached, once for a thread ─► its tools listed
+//! declaration ─► server started or reached, once for a process ─► its tools listed
 //!   ─► schema for the model
 //! call ─► arguments ─► tools/call, bounded and cancellable
 //!   ─► text, or JSON where there is more than text
@@ -13,24 +13,33 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `hub` | the servers of a thread, and the OS thread that communicates with them |
-//! | `server` | one connection |
+//! | `hub` | the servers of a process, and the OS thread that communicates with them |
+//! | `slot` | one server: its connection, and its new starts within bounds |
+//! | `server`, `handshake` | one connection, and how it begins in either revision |
+//! | `child` | the process of a server |
+//! | `address`, `fault` | where a server is; what is wrong with it, and the next step |
 
 mod address;
+mod child;
+mod fault;
+mod handshake;
 mod hub;
 mod server;
+mod slot;
 
 use super::command::{SCRIPT_VARIABLE, Workshop};
 use super::{Cancel, Invocation, Outcome, Tool, model_name};
 use crate::bounds::{MAX_DECLARED_DEPTH, MAX_MCP_DESCRIPTION_BYTES, MAX_MCP_SCHEMA_BYTES};
 use crate::item::ItemId;
 use crate::model::ToolSchema;
+use crate::secrets::Secrets;
 use crate::tool::{self, McpServer, McpTool};
 use address::Address;
 pub use hub::Hub;
+use hub::Lease;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
-use server::{Called, Offer, Order};
+use server::{Called, Offer};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
@@ -40,9 +49,9 @@ pub struct DeclaredMcp {
     id: String,
     schema: ToolSchema,
     declaration: tool::Tool,
-    address: Arc<Address>,
+    server: Lease,
     name: String,
-    hub: Arc<Hub>,
+    secrets: Arc<Secrets>,
     /// The digest of the server's own texts that the model was shown; None where the project gives
     /// all texts.
     shown: Option<Digest>,
@@ -67,7 +76,7 @@ impl DeclaredMcp {
             return Ok(None);
         };
         declaration.teach(&shop.environment, &shop.secrets);
-        let address = Arc::new(address(&server, shop, hub)?);
+        let lease = lease(&server, shop, hub)?;
         let mut replaced = 0;
         let (shown, description, parameters) = match &declaration.schema {
             Some(schema) => (
@@ -76,12 +85,8 @@ impl DeclaredMcp {
                 schema.to_json().clone(),
             ),
             None => {
-                let order = Order {
-                    address: Arc::clone(&address),
-                    tool: name.clone(),
-                    shown: None,
-                };
-                let mut offer = hub.offer(order, declaration.timeout, cancel)?;
+                let offer = lease.offer(&name, declaration.timeout, cancel);
+                let mut offer = offer.map_err(|error| masked(&error, &shop.secrets))?;
                 let digest = offer.digest();
                 replaced = shop.secrets.mask_text(&mut offer.description);
                 replaced += shop.secrets.mask_value(&mut offer.schema);
@@ -100,9 +105,9 @@ impl DeclaredMcp {
                 parameters,
             },
             declaration,
-            address,
+            server: lease,
             name,
-            hub: Arc::clone(hub),
+            secrets: Arc::clone(&shop.secrets),
             shown,
             replaced,
         }))
@@ -113,27 +118,43 @@ impl DeclaredMcp {
         self.replaced
     }
 
-    fn called(&self, call: &Invocation<'_>) -> Result<Outcome, Error> {
+    fn called(&self, call: &mut Invocation<'_>) -> Result<Outcome, Error> {
         let given = match call.input {
             Value::Object(given) => given.clone(),
             Value::Null => Map::new(),
             _ => return Err(Error::invalid("arguments have names: they are an object")),
         };
         let arguments = self.declaration.arguments(given)?;
-        let order = Order {
-            address: Arc::clone(&self.address),
-            tool: self.name.clone(),
-            shown: self.shown,
-        };
-        let key = call.idempotency_key.to_owned();
-        let timeout = self.declaration.timeout;
-        let called = self.hub.call(order, arguments, key, timeout, call.cancel)?;
-        Ok(match called {
+        let answer = self.server.call(
+            (&self.name, self.shown),
+            arguments,
+            call.idempotency_key.to_owned(),
+            self.declaration.timeout,
+            call.cancel,
+        )?;
+        if let Some(again) = answer.restarted {
+            let mut why = again.why;
+            self.secrets.mask_text(&mut why);
+            // A record that takes no event takes no result either: the call's own write fails then.
+            let _ = call
+                .record
+                .server_restarted(self.server.name(), again.failures, &why);
+        }
+        Ok(match answer.called? {
             Called::Answered(result) => outcome(&result, self.declaration.max_output_bytes),
-            Called::Lost(why) => Outcome::unknown(why),
+            Called::Open => Outcome::unknown(format!(
+                "MCP server {}: it did not end the call, and asks for more than was called for; \
+                 hint: look there whether the call was carried out",
+                self.server.name()
+            )),
+            Called::Lost(fault) => Outcome::unknown(format!(
+                "no answer, and whether it was carried out is not known: {}",
+                fault.of(self.server.name())
+            )),
         })
     }
 }
+
 impl Tool for DeclaredMcp {
     fn id(&self) -> &str {
         &self.id
@@ -152,7 +173,16 @@ impl Tool for DeclaredMcp {
             .unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
 }
-fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Error> {
+
+/// An error without the secrets that a server may have put into it.
+fn masked(error: &Error, secrets: &Secrets) -> Error {
+    let mut text = error.to_string();
+    secrets.mask_text(&mut text);
+    Error::new(error.kind(), text)
+}
+
+/// The server of a declaration.
+fn lease(server: &McpServer, shop: &Workshop, hub: &Arc<Hub>) -> Result<Lease, Error> {
     let value_of = |name: &String| {
         let found = shop.environment.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.clone())
@@ -168,31 +198,37 @@ fn address(server: &McpServer, shop: &Workshop, hub: &Hub) -> Result<Address, Er
             for (name, template) in &command.set_env {
                 environment.push((name.clone(), template.render_text(&Value::Null)?));
             }
-            let mut context = Value::Null;
+            let (mut context, mut script) = (Value::Null, None);
             if let Some(item) = shop.script(command)? {
-                context = json!({"script": hub.hold(&item)?});
+                let held = hub.script(&item)?;
+                context = json!({"script": held.path()});
                 environment.push((SCRIPT_VARIABLE.to_owned(), item.path().to_owned()));
+                script = Some(held);
             }
-            Ok(Address::Stdio {
+            let address = Address::Stdio {
                 argv: command.argv(&context)?,
                 directory,
                 environment,
                 supervisor: shop.supervisor.clone(),
-            })
+            };
+            Ok(hub.lease(address, script))
         }
         McpServer::Http { url, header_env } => {
             let header = |(header, name): &(String, String)| {
-                let unset =
-                    || Error::invalid(format!("header {header} needs ${name}, which is not set"));
+                let unset = || {
+                    Error::invalid(format!(
+                        "MCP server {}: header {header} needs ${name}, which is not set; hint: set {name}",
+                        address::plain(url)
+                    ))
+                };
                 Ok((header.clone(), value_of(name).ok_or_else(unset)?))
             };
-            Ok(Address::Http {
+            let headers = header_env.iter().map(header);
+            let address = Address::Http {
                 url: url.clone(),
-                headers: header_env
-                    .iter()
-                    .map(header)
-                    .collect::<Result<_, Error>>()?,
-            })
+                headers: headers.collect::<Result<_, Error>>()?,
+            };
+            Ok(hub.lease(address, None))
         }
     }
 }

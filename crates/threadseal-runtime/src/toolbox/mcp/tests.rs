@@ -1,9 +1,14 @@
 //! MCP servers over both transports, honest ones and others.
 
+mod faults;
+mod revisions;
+mod sharing;
+
 use super::*;
 use crate::item::ItemPolicy;
 use crate::secrets::Secrets;
 use crate::testing::prelude::*;
+use crate::toolbox::Supervisor;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -54,6 +59,17 @@ fn declared_with(
     environment: &[(&str, &str)],
     secrets: &Arc<Secrets>,
 ) -> Result<DeclaredMcp, Error> {
+    declared_in(&hub(scene), None, scene, yaml, environment, secrets)
+}
+
+fn declared_in(
+    hub: &Arc<Hub>,
+    supervisor: Option<Supervisor>,
+    scene: &Scene,
+    yaml: &str,
+    environment: &[(&str, &str)],
+    secrets: &Arc<Secrets>,
+) -> Result<DeclaredMcp, Error> {
     let mut environment: Vec<(String, String)> = environment
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -67,18 +83,16 @@ fn declared_with(
         policy: ItemPolicy::Signed,
         environment: Arc::new(environment),
         secrets: Arc::clone(secrets),
-        supervisor: None,
+        supervisor,
     };
     let tool = tool::Tool::parse("t.yaml", yaml).unwrap();
     let id = ItemId::parse("team/echo").unwrap();
-    let made = DeclaredMcp::new(
-        &id,
-        tool,
-        &shop,
-        &Arc::new(Hub::default()),
-        &Cancel::default(),
-    )?;
+    let made = DeclaredMcp::new(&id, tool, &shop, hub, &Cancel::default())?;
     Ok(made.unwrap())
+}
+
+fn hub(scene: &Scene) -> Arc<Hub> {
+    Arc::new(Hub::new(Arc::clone(&scene.host.clock)))
 }
 
 fn stdio(scene: &Scene, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
@@ -87,12 +101,17 @@ fn stdio(scene: &Scene, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
 
 /// A server on standard input, each of whose calls may take so many seconds.
 fn stdio_within(seconds: u64, scene: &Scene, mode: &str, more: &str) -> Result<DeclaredMcp, Error> {
+    let yaml = program(scene, mode, more, seconds);
+    declared(scene, &yaml, &[("SECRET", "not listed")])
+}
+
+/// The declaration of a server on standard input.
+fn program(scene: &Scene, mode: &str, more: &str, seconds: u64) -> String {
     scene.file("server.py", SERVER);
-    let yaml = format!(
+    format!(
         "tool_type: mcp\ntool: echo\ncommand: [python3, server.py, stdio, {mode}, \"{more}\"]\nenv: [PATH]\n\
          set_env: {{MODE: x}}\ntimeout_seconds: {seconds}\nmax_output_bytes: 1000\n"
-    );
-    declared(scene, &yaml, &[("SECRET", "not listed")])
+    )
 }
 
 fn say(tool: &DeclaredMcp, input: &Value, cancel: &Cancel) -> Outcome {
@@ -240,10 +259,12 @@ fn a_result_is_bounded_and_an_error_is_one() {
 #[test]
 fn a_server_that_offers_another_tool_than_was_shown_is_not_called_again() {
     let scene = Scene::new();
-    let tool = stdio(&scene, "changes", "").unwrap();
-    assert_eq!(echo(&tool, "one"), Outcome::ok("one"));
-    std::thread::sleep(Duration::from_millis(300));
-    echo(&tool, "two").error.unwrap().has("another \"echo\"");
+    for mode in ["changes", "changes-old"] {
+        let tool = stdio(&scene, mode, "").unwrap();
+        assert_eq!(echo(&tool, "one"), Outcome::ok("one"));
+        std::thread::sleep(Duration::from_millis(300));
+        echo(&tool, "two").error.unwrap().has("another \"echo\"");
+    }
 }
 
 // T-TOL-21

@@ -147,6 +147,18 @@ impl Tether {
         }
     }
 
+    pub(in crate::toolbox) fn is_supervised(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// The end of the program, as its supervisor reports it. Only for one that has ended.
+    pub(in crate::toolbox) fn reported(&mut self) -> Option<ExitStatus> {
+        let (_, status) = report(self.line.as_ref()?).filter(|(word, _)| word == ENDED)?;
+        // Nothing of it is left, and its number may name another group.
+        self.group = None;
+        Some(ExitStatus::from_raw(status))
+    }
+
     fn kill_group(&mut self) {
         if let Some(group) = self.group.take() {
             let _ = kill_process_group(group, Signal::KILL);
