@@ -8,8 +8,10 @@ use threadseal_runtime::toolbox::{self, Supervisor};
 /// Its name. It is in no help: its standard input is a socket of the runtime.
 const NAME: &str = "supervise-tool";
 
-/// How the runtime starts it: this program, also where its file was replaced since.
+/// How the runtime starts it: this program, also where its file was replaced since. What tools left
+/// whose supervisor and runtime were killed is ended first.
 pub(crate) fn supervisor() -> Supervisor {
+    toolbox::end_left_over();
     Supervisor::new(["/proc/self/exe", NAME].map(OsString::from))
 }
 

@@ -145,6 +145,10 @@ pub(crate) const REAP_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const MAX_KILL_ROUNDS: usize = 1000;
 /// Longest report of a supervisor in bytes.
 pub(crate) const MAX_REPORT_BYTES: usize = 64;
+/// Most bytes that are read of the list of mounts.
+pub(crate) const MAX_MOUNTS_BYTES: u64 = 4 << 20;
+/// Most levels of control groups below that of a tool which are removed with it.
+pub(crate) const MAX_CGROUP_LEVELS: u32 = 8;
 /// How often a running thread checks for a request to end.
 pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// How long a process that is asked to end may take before it is ended.

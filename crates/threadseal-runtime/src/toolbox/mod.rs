@@ -24,6 +24,6 @@ pub use files::{ReadFile, WriteFile};
 pub use mcp::{DeclaredMcp, Hub};
 pub use primaries::ItemPrimary;
 pub(crate) use primaries::primary_name;
-pub use supervisor::{Supervisor, supervise};
+pub use supervisor::{Supervisor, end_left_over, supervise};
 pub(crate) use tool::model_name;
 pub use tool::{Invocation, Outcome, Parentage, Tool};

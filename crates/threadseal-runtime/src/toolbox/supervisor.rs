@@ -8,16 +8,21 @@
 //!    └─ cut, or the runtime is gone ─► end of file ─────┴─► all below it is killed
 //! ```
 //! A process that leaves its group, or whose parent ends, stays below the supervisor
-//! (`PR_SET_CHILD_SUBREAPER`), so that it is found. The lifeline is a socket and not a pipe: no tool
+//! (`PR_SET_CHILD_SUBREAPER`), so that it is found. It also stays in a control group, where we may
+//! make one ([`cgroup`]): so it is found although the tool killed the supervisor. The lifeline is a socket and not a pipe: no tool
 //! can open it by its path under `/proc` and hold it open.
 
+mod cgroup;
 mod launch;
+mod stat;
 mod tree;
 
+pub use cgroup::end_left_over;
 pub use launch::Supervisor;
 pub(in crate::toolbox) use launch::{Launch, Launched, Tether};
 
 use crate::bounds::REAP_INTERVAL;
+use cgroup::Cgroup;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -49,21 +54,25 @@ pub fn supervise(argv: &[OsString]) -> io::Result<()> {
     let mut line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let input = receive(&line)?;
     let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let started = Command::new(program)
-        .args(arguments)
-        .stdin(input)
-        .process_group(0)
-        .spawn();
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(input).process_group(0);
+    // The tool begins where this process is at that moment.
+    let cgroup = Cgroup::enter();
+    let started = command.spawn();
+    let cgroup = cgroup.and_then(Cgroup::leave);
     let number = |id| i32::try_from(id).ok().and_then(Pid::from_raw);
     let tool = match started.map(|child| number(child.id())) {
         Ok(Some(tool)) => tool,
         Ok(None) => return Err(io::ErrorKind::InvalidData.into()),
         Err(error) => {
             let code = error.raw_os_error().unwrap_or_default();
+            if let Some(cgroup) = cgroup {
+                cgroup.end();
+            }
             return tell(&mut line, FAILED, code);
         }
     };
-    let mut tree = Tree::of(tool);
+    let mut tree = Tree::of(tool, cgroup);
     if tell(&mut line, STARTED, tool.as_raw_nonzero().get()).is_ok() {
         attend(&line, tool, &mut tree);
     }

@@ -162,15 +162,57 @@ fn a_program_that_is_not_there_is_told_as_such() {
     text.has("cannot start /no/such/program: No such file or directory");
 }
 
-/// A supervisor that a tool kills cannot end the tree; the group of the tool dies all the same.
+/// Where the control group of version 2 of a process is, from its `/proc/PID/cgroup`.
+fn cgroup(member: &str) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let path = member.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mut mounts = mounts.lines();
+    let mount = mounts.find(|line| line.contains(" - cgroup2 "))?;
+    Some(Path::new(mount.split(' ').nth(4)?).join(path))
+}
+
+/// Whether processes may make control groups below their own here.
+fn has_cgroups() -> bool {
+    let own = cgroup(&fs::read_to_string("/proc/self/cgroup").unwrap());
+    let probe = own.map(|own| own.join(format!("probe-{}", std::process::id())));
+    probe.is_some_and(|probe| fs::create_dir(&probe).is_ok() && fs::remove_dir(&probe).is_ok())
+}
+
 // T-TOL-43
 #[test]
 fn a_tool_that_kills_its_supervisor_still_loses_its_group_and_its_result() {
+    let escapes = "setsid sleep 600 & ";
+    let escapes = if has_cgroups() { escapes } else { "" };
     let sandbox = trees();
-    tool(&sandbox, "sleep 0.2; kill -9 $PPID; sleep 600", "");
+    tool(
+        &sandbox,
+        &format!("{escapes} sleep 0.2; kill -9 $PPID; sleep 600"),
+        "",
+    );
     calls(&sandbox, "- {calls: [{tool: demo_count}]}\n");
     sandbox.sh(RUN).exits(0);
     are_gone(&sandbox);
     let text = read(transcript(&sandbox, "tree"));
     text.has("ended by signal 9").has("\"unknown\"");
+}
+
+// T-TOL-43
+#[test]
+fn what_a_tool_left_that_killed_supervisor_and_runtime_dies_with_the_next_command() {
+    if !has_cgroups() {
+        println!("skipped: no control groups of version 2 that are ours to divide");
+        return;
+    }
+    let sandbox = trees();
+    let kill = "cat /proc/self/cgroup > group; runtime=$(cut -d' ' -f4 /proc/$PPID/stat); kill -9 $runtime $PPID; sleep 600";
+    tool(&sandbox, &format!("{DAEMONS} {kill}"), "");
+    calls(&sandbox, "- {calls: [{tool: demo_count}]}\n");
+    let ended = sandbox.spawn(RUN).wait().unwrap();
+    assert!(ended.code().is_none(), "{ended}");
+    assert!(!marked(&sandbox).is_empty());
+    let group = cgroup(&read(sandbox.path("p/group"))).unwrap();
+    assert!(group.is_dir(), "{group:?}");
+    sandbox.ok("thread recover --all --project p");
+    are_gone(&sandbox);
+    assert!(!group.exists(), "{group:?}");
 }

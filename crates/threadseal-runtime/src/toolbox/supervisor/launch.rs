@@ -1,5 +1,6 @@
 //! The runtime's side: a tool is started, and held by its [`Tether`].
 
+use super::cgroup::Cgroup;
 use super::{ENDED, FAILED, STARTED, send};
 use crate::bounds::{KILL_GRACE, MAX_REPORT_BYTES, START_PATIENCE};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -166,7 +167,7 @@ impl Tether {
     }
 
     /// Waits for the end of the program on an OS thread of its own. A supervisor that was killed
-    /// reports none: then the program's own group is killed.
+    /// reports none: then the program's control group and its own group are killed.
     pub(in crate::toolbox) fn watch(&self, mut child: Child) -> io::Result<Receiver<ExitStatus>> {
         let (send, receive) = mpsc::channel();
         let line = self.line.as_ref().map(UnixStream::try_clone).transpose()?;
@@ -180,7 +181,12 @@ impl Tether {
                     Ok(ExitStatus::from_raw(status))
                 }
                 None => {
+                    // Named by its start, which is known until it is waited for.
+                    let cgroup = line.and_then(|_| Cgroup::of(child.id()));
                     let status = child.wait();
+                    if let Some(cgroup) = cgroup {
+                        cgroup.end();
+                    }
                     if let Some(group) = group {
                         let _ = kill_process_group(group, Signal::KILL);
                     }

@@ -1,34 +1,32 @@
 //! [`Tree`]: all processes below this one, and their end.
 
-use crate::bounds::{MAX_KILL_ROUNDS, MAX_PROC_BYTES};
+use super::cgroup::Cgroup;
+use super::stat::{Stat, all, stat};
+use crate::bounds::MAX_KILL_ROUNDS;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
     pidfd_send_signal, wait,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub(super) struct Tree {
+    /// The control group of all of it, where there is one.
+    cgroup: Option<Cgroup>,
     /// The process of the tool, which leads a group.
     tool: Pid,
     /// How it ended, once it was waited for.
     status: Option<WaitStatus>,
 }
 
-/// A line of `/proc/<pid>/stat`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    parent: i32,
-    /// In ticks since the system began: with the number, it names one process.
-    began: u64,
-}
-
 impl Tree {
-    pub(super) fn of(tool: Pid) -> Self {
-        Self { tool, status: None }
+    pub(super) fn of(tool: Pid, cgroup: Option<Cgroup>) -> Self {
+        Self {
+            cgroup,
+            tool,
+            status: None,
+        }
     }
 
     pub(super) fn status(&self) -> Option<WaitStatus> {
@@ -54,12 +52,18 @@ impl Tree {
         if self.status.is_none() {
             let _ = kill_process_group(self.tool, Signal::KILL);
         }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
         for _ in 0..MAX_KILL_ROUNDS {
             if !self.reap() {
                 break;
             }
             kill_below(getpid());
             std::thread::sleep(Duration::from_millis(2));
+        }
+        if let Some(cgroup) = self.cgroup.take() {
+            cgroup.end();
         }
         let killed = Signal::KILL.as_raw();
         self.status.map_or(killed, WaitStatus::as_raw)
@@ -94,24 +98,4 @@ fn kill_below(top: Pid) {
             let _ = pidfd_send_signal(&held, Signal::KILL);
         }
     }
-}
-
-fn all() -> BTreeMap<i32, Stat> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid| Some((pid, stat(pid)?))).collect()
-}
-
-fn stat(pid: i32) -> Option<Stat> {
-    let mut text = Vec::new();
-    let file = File::open(format!("/proc/{pid}/stat")).ok()?;
-    file.take(MAX_PROC_BYTES).read_to_end(&mut text).ok()?;
-    // A name may have any bytes.
-    let text = String::from_utf8_lossy(&text);
-    let (_, fields) = text.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-    Some(Stat {
-        parent: fields.get(1)?.parse().ok()?,
-        began: fields.get(19)?.parse().ok()?,
-    })
 }
