@@ -286,7 +286,8 @@ mod tests {
         ] {
             assert_eq!(chosen(Wish::default(), key, wanted).unwrap(), expected);
         }
-        chosen(Wish::default(), "", &named("a", &[])).fails_with("NEAR_KEY");
+        let unset = "cannot ask near: NEAR_KEY is not set; hint: set NEAR_KEY to a key of near";
+        chosen(Wish::default(), "", &named("a", &[])).fails_with(unset);
     }
 
     #[test]
