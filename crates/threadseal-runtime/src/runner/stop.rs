@@ -29,10 +29,12 @@ use crate::signed_file::{Put, SignedFile, read_verified};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
+use threadseal_core::trust::Trust;
 use threadseal_formats::document::{DocumentKind, Options};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::host::Host;
@@ -97,7 +99,7 @@ pub(in crate::runner) fn leave_request(
     let path = folder.cancel();
     if services.host.fs.symlink_metadata(&path).is_ok() {
         // Asked before; the existing file must be a request, not something that blocks one.
-        return requested(services, &folder, id).map(drop);
+        return requested(&services.host, &services.trust, &folder, id).map(drop);
     }
     let now = services.host.clock.now()?;
     let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
@@ -148,16 +150,17 @@ pub(in crate::runner) fn ended(services: &Services, id: &ThreadId) -> Option<Sta
 ///
 /// # Errors
 /// When there is none that verifies for this thread.
-fn requested(services: &Services, folder: &ThreadFolder, id: &ThreadId) -> Result<Value, Error> {
+fn requested(
+    host: &Host,
+    trust: &Trust,
+    folder: &ThreadFolder,
+    id: &ThreadId,
+) -> Result<Value, Error> {
     let options = Options {
         expect_thread: Some(id),
-        ..Options::new(
-            DocumentKind::Json,
-            &services.trust,
-            services.host.clock.now()?,
-        )
+        ..Options::new(DocumentKind::Json, trust, host.clock.now()?)
     };
-    let checked = read_verified(&services.host, &folder.cancel(), &options)?;
+    let checked = read_verified(host, &folder.cancel(), &options)?;
     let request: Value = serde_json::from_slice(&checked.bytes)
         .map_err(|error| Error::refused(format!("cancel.json: {error}")))?;
     if request["thread_id"] == id.as_str() {
@@ -177,15 +180,17 @@ pub(in crate::runner) fn attend(
     writer: WriteHandle,
 ) -> Attendant {
     let (stop, stopped) = mpsc::channel::<()>();
-    let (services, id, cancel) = (services.clone(), id.clone(), cancel.clone());
+    let (id, cancel) = (id.clone(), cancel.clone());
     let folder = services.project.thread(&id);
+    // No more of the services than this: the last one that has them waits for the end of MCP servers.
+    let (host, trust) = (services.host.clone(), Arc::clone(&services.trust));
     let look = move || {
         let mut told = false;
         while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
-            if services.host.fs.symlink_metadata(&folder.cancel()).is_err() {
+            if host.fs.symlink_metadata(&folder.cancel()).is_err() {
                 continue;
             }
-            let (kind, event) = match requested(&services, &folder, &id) {
+            let (kind, event) = match requested(&host, &trust, &folder, &id) {
                 Ok(request) => (
                     "cancel_requested",
                     json!({"requested_at": request["requested_at"]}),
