@@ -33,7 +33,7 @@ use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{LateRegistry, Registry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
-use threadseal_runtime::runner::{Engine, Progress, Ran, Services, Watch};
+use threadseal_runtime::runner::{Engine, Notice, Progress, Ran, Services, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{Hub, ReadFile, Tool, WriteFile};
 use threadseal_store::home::Home;
@@ -565,6 +565,7 @@ fn members(
 struct Live {
     line: Mutex<Option<StatusLine>>,
     plain: bool,
+    quiet: bool,
 }
 
 impl Live {
@@ -573,7 +574,23 @@ impl Live {
         let line = shown.then(StatusLine::of_terminal).flatten();
         let plain = shown && line.is_none();
         let line = Mutex::new(line);
-        Self { line, plain }
+        Self {
+            line,
+            plain,
+            quiet: context.quiet,
+        }
+    }
+
+    /// A line of its own, which no later progress replaces.
+    fn announce(&self, thread: &ThreadId, notice: Notice<'_>) {
+        if self.quiet {
+            return;
+        }
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = &mut *line {
+            line.clear();
+        }
+        complain(&format!("note: {thread}: {notice}"));
     }
 
     fn say(&self, thread: &ThreadId, text: &str) {
@@ -602,6 +619,7 @@ impl Watch for Live {
                 let text = format!("{}: retries in {} s", Clean(code), wait.as_secs());
                 self.say(thread, &text);
             }
+            Progress::Notice(notice) => self.announce(thread, notice),
             Progress::Text(_) => {}
         }
     }

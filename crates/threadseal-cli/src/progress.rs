@@ -41,11 +41,18 @@ impl StatusLine {
     }
 }
 
-impl Drop for StatusLine {
-    fn drop(&mut self) {
-        if self.written.is_some() {
+impl StatusLine {
+    /// Empties it, before a line that stays.
+    pub(crate) fn clear(&mut self) {
+        if self.written.take().is_some() {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

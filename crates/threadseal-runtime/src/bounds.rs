@@ -163,6 +163,8 @@ pub(crate) const MAX_PROC_BYTES: u64 = 4096;
 pub(crate) const REGISTRY_POLL: Duration = Duration::from_millis(500);
 /// Most threads that one wait, or one collection of results, takes.
 pub(crate) const MAX_WAITED_THREADS: usize = 1000;
+/// Most threads that one follower of a thread shows, children and successors included.
+pub(crate) const MAX_FOLLOWED_THREADS: usize = 1000;
 /// Most threads that a model is shown of those that run.
 pub(crate) const MAX_LISTED_THREADS: usize = 1000;
 /// Most bytes of a transcript's rendering that are handed out at once.
@@ -229,6 +231,8 @@ pub(crate) const MAX_SEARCH_HITS: usize = 50;
 pub(crate) const MAX_STATE_BYTES: usize = 1 << 20;
 /// Most items of one foreach.
 pub(crate) const MAX_FOREACH_ITEMS: usize = 10_000;
+/// Most bytes of the nodes that a continued run of a graph has from the runs before.
+pub(crate) const MAX_VISITED_BYTES: usize = 256 << 10;
 /// How often a hook may have one node tried again.
 pub(crate) const MAX_NODE_RETRIES: u64 = 3;
 /// Longest text of an error that stays in the state of a run of a graph, in bytes.

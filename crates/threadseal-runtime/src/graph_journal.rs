@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?,
-//!                       passed_over?}
+//!                       passed_over?, visited?}
 //! step_started         {step, node, node_type, action_id?}
 //! tool_call_start      {tool, call_id, input, item_id, idempotency_key}
 //!                                           durable before the call runs

@@ -17,8 +17,8 @@ mod scene;
 pub(crate) mod prelude {
     pub(crate) use super::checks::{Attack, Ended, Events, Fails, Json, Text, edit, rows};
     pub(crate) use super::doubles::{
-        Count, Listener, NoChildren, Only, ask, assistant, call, counted, failing, ok, schema,
-        stub, tool, tool_call, tool_result, user,
+        Count, Heard, Listener, NoChildren, Only, ask, assistant, call, counted, failing, ok,
+        schema, stub, tool, tool_call, tool_result, user,
     };
     pub(crate) use super::scene::{
         GLADLY, READS, Scene, again, folder, graph_order, listed, order, ordered, resume_graph,
@@ -29,7 +29,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::model::ChatMessage;
     pub(crate) use crate::money::Nanos;
     pub(crate) use crate::registry::Filter;
-    pub(crate) use crate::runner::{Engine, Order, Ran, Unresolved};
+    pub(crate) use crate::runner::{Engine, Order, Ran, Unresolved, Watch};
     pub(crate) use crate::signed_file::SignedFile;
     pub(crate) use crate::status::Status;
     pub(crate) use crate::toolbox::{Cancel, Invocation, Outcome, Tool};

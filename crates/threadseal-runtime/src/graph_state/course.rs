@@ -1,9 +1,9 @@
 //! Folding the events of a run.
 
-use crate::bounds::MAX_HISTORY_STEPS;
+use crate::bounds::{MAX_HISTORY_STEPS, MAX_VISITED_BYTES};
 use crate::model::dynamic;
 use crate::toolbox::Outcome;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threadseal_core::canon::json::Value as Sealed;
 use threadseal_core::error::Error;
@@ -124,6 +124,8 @@ pub(super) struct Row {
     pub(super) elapsed: Option<f64>,
     pub(super) action: String,
     pub(super) detail: String,
+    /// The earlier run that visited it.
+    pub(super) run: Option<String>,
 }
 
 /// How the last visit of a node went.
@@ -149,6 +151,8 @@ pub struct Visit<'a> {
     pub elapsed: Option<f64>,
     /// Why it failed.
     pub error: Option<&'a str>,
+    /// The earlier run that visited it, where this one did not.
+    pub run: Option<&'a str>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -180,6 +184,10 @@ pub(super) enum Happening {
         item: String,
         how: String,
     },
+    SetAside {
+        run: String,
+        bytes: u64,
+    },
 }
 
 impl Course {
@@ -205,7 +213,7 @@ impl Course {
             calls: BTreeMap::new(),
             unknown: BTreeSet::new(),
             given_up: BTreeMap::new(),
-            rows: BTreeMap::new(),
+            rows: visited(&payload["visited"])?,
             history: VecDeque::new(),
         })
     }
@@ -270,6 +278,10 @@ impl Course {
             "tool_call_result" | "tool_call_reused" => self.result(payload)?,
             "tool_call_settled" => self.settled(payload)?,
             "tool_call_unresolved" => self.unresolved(payload),
+            "tail_set_aside" => self.note(Happening::SetAside {
+                run: text(payload, "thread_id")?,
+                bytes: payload["bytes"].as_u64().unwrap_or(0),
+            }),
             "state_changed" => self.changed(payload)?,
             "foreach_completed" => self.note(Happening::Iterated {
                 items: payload["items"].as_u64().unwrap_or(0),
@@ -355,11 +367,33 @@ impl Course {
                 action: &row.action,
                 elapsed: row.elapsed,
                 error: Some(row.detail.as_str()).filter(|detail| !detail.is_empty()),
+                run: row.run.as_deref(),
             }
         }
         let mut visits: Vec<Visit<'_>> = self.rows.iter().map(visit).collect();
         visits.sort_by_key(|visit| visit.step);
         visits
+    }
+
+    /// The nodes that are done, for the `graph_started` of a run that continues this one; of visits
+    /// that take too much space, the last.
+    pub(crate) fn visited(&self) -> Value {
+        let (mut bytes, mut kept) = (0, Vec::new());
+        for visit in self.visits().into_iter().rev() {
+            if visit.status == "running" {
+                continue;
+            }
+            let visit = json!({"node": visit.node, "step": visit.step, "status": visit.status,
+                               "action": visit.action, "elapsed_s": visit.elapsed,
+                               "error": visit.error, "run": visit.run.unwrap_or(&self.run)});
+            bytes += visit.to_string().len();
+            if bytes > MAX_VISITED_BYTES {
+                break;
+            }
+            kept.push(visit);
+        }
+        kept.reverse();
+        kept.into()
     }
 
     pub(super) fn row(&self, node: &str) -> Option<&Row> {
@@ -384,6 +418,7 @@ impl Course {
             elapsed: None,
             action: action.clone(),
             detail: String::new(),
+            run: None,
         };
         self.rows.insert(node.clone(), row);
         self.note(Happening::Step {
@@ -547,6 +582,32 @@ impl Course {
         }
         self.history.push_back(happening);
     }
+}
+
+/// The nodes that earlier runs visited, as a `graph_started` names them.
+fn visited(named: &Value) -> Result<BTreeMap<String, Row>, Error> {
+    let named = match named {
+        Value::Null => &Vec::new(),
+        Value::Array(named) => named,
+        _ => return Err(broken("visited is no list")),
+    };
+    let row = |visit: &Value| {
+        let optional = |name: &str| visit[name].as_str().unwrap_or_default().to_owned();
+        let row = Row {
+            step: visit["step"].as_u64().unwrap_or(0),
+            mark: match text(visit, "status")?.as_str() {
+                "completed" => Mark::Done,
+                "error" => Mark::Failed,
+                _ => return Err(broken("a visit that did not end")),
+            },
+            elapsed: visit["elapsed_s"].as_f64(),
+            action: optional("action"),
+            detail: optional("error"),
+            run: Some(text(visit, "run")?),
+        };
+        Ok((text(visit, "node")?, row))
+    };
+    named.iter().map(row).collect()
 }
 
 /// The step of a call's id, `<step>.<place>`.

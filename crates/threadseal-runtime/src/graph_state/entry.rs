@@ -99,7 +99,12 @@ fn row(course: &Course, node: &str) -> String {
     let elapsed = row
         .elapsed
         .map_or("—".to_owned(), |elapsed| format!("{elapsed:.1}s"));
-    let (step, action, detail) = (row.step, line(&row.action), line(&row.detail));
+    let detail = match (&row.run, row.detail.as_str()) {
+        (None, detail) => line(detail),
+        (Some(run), "") => format!("in {}", line(run)),
+        (Some(run), detail) => format!("in {}: {}", line(run), line(detail)),
+    };
+    let (step, action) = (row.step, line(&row.action));
     format!("| {step} | {name} | {mark} | {elapsed} | {action} | {detail} |\n")
 }
 
@@ -137,6 +142,12 @@ fn told(happening: &Happening) -> String {
         Happening::Failed { error, next: to } => format!("❌ {}{}\n\n", line(error), next(to)),
         Happening::Unresolved { item, key } => {
             format!("❓ unresolved: {} ({})\n\n", line(item), line(key))
+        }
+        Happening::SetAside { run, bytes } => {
+            format!(
+                "✂ {bytes} bytes after the last seal of {} were set aside\n\n",
+                line(run)
+            )
         }
         Happening::Settled { item, how } => format!("❓ {}: {}\n\n", line(item), line(how)),
     }

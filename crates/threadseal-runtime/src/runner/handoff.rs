@@ -18,7 +18,7 @@ use super::lifecycle::{Driven, Origin, Prepared};
 use super::order::{Order, Ran};
 use super::parent::ParentThread;
 use super::recap::{self, Recap};
-use super::services::Services;
+use super::services::{Notice, Services};
 use super::succession::{Predecessor, link_to};
 use super::thread::{Thread, ThreadRun, ThreadStart};
 use crate::history::VerifiedChain;
@@ -67,11 +67,18 @@ fn hand_over(thread: &mut Thread, end: End) -> Result<HandedOver, Error> {
     thread.run.journal.seal()?;
     let mut linked = false;
     let refused = match successor(thread, &mut linked) {
-        Ok(next) => return Ok(HandedOver::To(Box::new(next))),
+        Ok(next) => {
+            let notice = Notice::HandedOver(&next.run.id);
+            thread.services.announce(&thread.run.id, notice);
+            return Ok(HandedOver::To(Box::new(next)));
+        }
         Err(error) if linked => return Err(error),
         Err(error) => error,
     };
-    let why = json!({"error": refused.to_string()});
+    let why = refused.to_string();
+    let notice = Notice::HandoffRefused(&why);
+    thread.services.announce(&thread.run.id, notice);
+    let why = json!({ "error": why });
     thread.run.journal.event("handoff_refused", &why)?;
     let mut ran = thread.finish(end)?;
     ran.error = Some(format!("the thread cannot hand itself over: {refused}"));

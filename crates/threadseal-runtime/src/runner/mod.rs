@@ -83,6 +83,6 @@ pub use orphans::{Found, Healed, Scope};
 pub use recover::Recovered;
 pub(crate) use resume::{Resumable, may_go_on_from};
 pub use rye_thread::Adoption;
-pub use services::{Progress, Services, Watch};
+pub use services::{Notice, Progress, Services, Watch};
 pub(crate) use stop::KILLED;
 pub use stop::Killed;

@@ -12,7 +12,9 @@ use crate::project_id;
 use crate::registry::Registry;
 use crate::secrets::Secrets;
 use crate::toolbox::{Hub, Supervisor, Tool, Workshop};
+use crate::status::Status;
 use serde_json::{Map, Value};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +86,53 @@ pub enum Progress<'a> {
     Step(u64, &'a str),
     /// The model shall be asked again.
     Retrying(&'a str, Duration),
+    /// What a person should know of it at once.
+    Notice(Notice<'a>),
+}
+
+/// An event in the life of a thread that is shown whether or not its progress is.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// Its model's window is full, and this thread continues.
+    HandedOver(&'a ThreadId),
+    /// Its model's window is full, and no thread continues, for this reason.
+    HandoffRefused(&'a str),
+    /// So many bytes after the last seal of its record are in this file now.
+    SetAside(u64, &'a Path),
+    /// Its process is gone. It has this status now, and so many calls of unknown outcome.
+    Recovered(Status, usize),
+    /// Another worker began it. So many of its calls have an unknown outcome.
+    TakenOver(usize),
+    /// It was asked to end.
+    CancelRequested,
+    /// It was asked to end by a request that does not count, for this reason.
+    CancelRefused(&'a str),
+}
+
+impl fmt::Display for Notice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HandedOver(to) => write!(f, "the window is full; {to} continues"),
+            Self::HandoffRefused(why) => write!(f, "it cannot hand itself over: {why}"),
+            Self::SetAside(bytes, path) => write!(
+                f,
+                "{bytes} bytes after the last seal were set aside, in {}",
+                path.display()
+            ),
+            Self::Recovered(status, 0) => write!(f, "its process is gone; it ended as {status}"),
+            Self::Recovered(status, open) => write!(
+                f,
+                "its process is gone; it ended as {status}, with {open} calls of unknown outcome"
+            ),
+            Self::TakenOver(0) => write!(f, "taken over from another worker"),
+            Self::TakenOver(open) => write!(
+                f,
+                "taken over from another worker, with {open} calls of unknown outcome"
+            ),
+            Self::CancelRequested => write!(f, "it was asked to end"),
+            Self::CancelRefused(why) => write!(f, "a request to end it does not count: {why}"),
+        }
+    }
 }
 
 impl Services {
@@ -95,6 +144,11 @@ impl Services {
             heads: &*self.host.heads,
             policy: self.policy,
         })
+    }
+
+    /// Shows a person what happened in `thread`.
+    pub(super) fn announce(&self, thread: &ThreadId, notice: Notice<'_>) {
+        self.watch.progress(thread, Progress::Notice(notice));
     }
 
     pub(crate) fn archive(&self) -> Archive<'_> {

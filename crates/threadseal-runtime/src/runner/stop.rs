@@ -19,7 +19,7 @@
 use super::held_record;
 use super::record_writer::WriteHandle;
 use super::recover;
-use super::services::Services;
+use super::services::{Notice, Services};
 use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
 use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
@@ -199,6 +199,9 @@ pub(in crate::runner) fn attend(
                 Err(why) => ("cancel_refused", json!({"reason": why.to_string()})),
             };
             told = true;
+            let reason = event["reason"].as_str();
+            let notice = reason.map_or(Notice::CancelRequested, Notice::CancelRefused);
+            services.announce(&id, notice);
             // A record that cannot be written fails its thread at the next line.
             writer.leave(move |journal| drop(journal.event(kind, &event)));
             if kind == "cancel_requested" {
@@ -268,7 +271,9 @@ fn bury(services: &Services, process: &ProcessId) -> Result<(), Error> {
     for thread in services.registry.list(&Filter::active())?.threads {
         let of_it = thread.process().is_some_and(|named| process.is(&named));
         if of_it && matches!(thread.standing(), Ok(Status::Created | Status::Running)) {
-            recover::recover(services, &thread.id, Status::Killed, KILLED)?;
+            let recovered = recover::recover(services, &thread.id, Status::Killed, KILLED)?;
+            let notice = Notice::Recovered(recovered.status, recovered.unresolved.len());
+            services.announce(&thread.id, notice);
         }
     }
     Ok(())

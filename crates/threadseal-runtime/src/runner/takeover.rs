@@ -24,7 +24,7 @@ use super::order::{Order, Ran};
 use super::recover;
 use super::recover::CAUSE;
 use super::sealed_cost::SealedCost;
-use super::services::Services;
+use super::services::{Notice, Services};
 use super::starter::Starter;
 use super::thread::{TakenOver, Thread, ThreadRun, ThreadStart};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
@@ -104,6 +104,7 @@ pub(in crate::runner) fn take_over(
         if !ends {
             recorder.seal(turn, Ext::default())?;
             let sealed = Sealed::of(&sealed_lines(services, id)?)?;
+            services.announce(id, Notice::TakenOver(unresolved.len()));
             let begun = running(
                 services, starter, id, &folder, &manifest, recorder, sealed, unresolved, cancel,
             )?;
@@ -112,6 +113,8 @@ pub(in crate::runner) fn take_over(
         let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
         let cause = Payload::parse(cause.to_string().as_bytes())?;
         recorder.end(Ending::Error, &cause, turn)?;
+        let notice = Notice::Recovered(Status::Error, unresolved.len());
+        services.announce(id, notice);
     }
     let sealed = Sealed::of(&sealed_lines(services, id)?)?;
     settle_ended(services, id, &folder, &manifest, recorder, &sealed)
@@ -120,7 +123,11 @@ pub(in crate::runner) fn take_over(
 /// The record, verified under the lease; events that no seal covers are set aside.
 fn open_sealed(services: &Services, id: &ThreadId) -> Result<Recorder, Error> {
     project_id::check_thread(&services.host, &services.project, &services.trust, id)?;
-    Ok(held_record::open(services, id, TailPolicy::SetAside)?.recorder)
+    let opened = held_record::open(services, id, TailPolicy::SetAside)?;
+    if let Some(moved) = &opened.moved {
+        services.announce(id, Notice::SetAside(moved.length, &moved.path));
+    }
+    Ok(opened.recorder)
 }
 
 /// The verified lines of the record, which must all be sealed.

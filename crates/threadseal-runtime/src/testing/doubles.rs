@@ -96,6 +96,25 @@ impl Watch for Ignore {
     fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
 }
 
+/// A watch that keeps all notices, each after its thread.
+#[derive(Default)]
+pub(crate) struct Heard(Mutex<Vec<String>>);
+
+impl Heard {
+    /// The notices so far.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Watch for Heard {
+    fn progress(&self, thread: &ThreadId, progress: Progress<'_>) {
+        if let Progress::Notice(notice) = progress {
+            self.0.lock().unwrap().push(format!("{thread}: {notice}"));
+        }
+    }
+}
+
 /// The record of a thread that has no children.
 pub(crate) struct NoChildren;
 

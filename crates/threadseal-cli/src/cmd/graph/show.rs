@@ -37,7 +37,7 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         .into_iter()
         .map(|visit| {
             json!({"node": visit.node, "step": visit.step, "status": visit.status, "action": visit.action,
-                   "elapsed_s": visit.elapsed, "error": visit.error})
+                   "elapsed_s": visit.elapsed, "error": visit.error, "run": visit.run})
         })
         .collect();
     if context.json {
@@ -53,8 +53,11 @@ pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         let line = format!("{}  {status}, step {} at {node}", course.run, course.step);
         out.line(Clean(&line));
         for visit in course.visits() {
+            let run = visit
+                .run
+                .map_or(String::new(), |run| format!("  (in {run})"));
             let line = format!(
-                "{:>6}  {:<9}  {}  {}",
+                "{:>6}  {:<9}  {}  {}{run}",
                 visit.step, visit.status, visit.node, visit.action
             );
             out.line(Clean(line.trim_end()));

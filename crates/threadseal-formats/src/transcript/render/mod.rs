@@ -13,6 +13,9 @@
 //! ### Result         + fenced text           tool_call_result
 //! ### Error                                  tool_call_result with an error
 //! > **Error**: <error>                       thread_error
+//! > **Set aside**: <bytes>                   tail_dropped; Adopted: tail_adopted
+//! > **Unresolved**: <item> (<key>)           tool_call_unresolved
+//! > **Handed over**: to <thread>             thread_handoff; Resumed: thread_resumed
 //! ---
 //! **Completed** -- 3 turns, 30 tokens, $0.0123, 1.3m
 //! ````
@@ -216,9 +219,32 @@ impl Renderer {
                 let error = escape_quote(&payload.text("error", "unknown"));
                 write!(out, "\n> **Error**: {error}\n\n")
             }
-            _ => Ok(()),
+            _ => match note(event_type, payload) {
+                Some((what, text)) => {
+                    write!(out, "\n> **{what}**: {}\n\n", escape_quote(&text))
+                }
+                None => Ok(()),
+            },
         };
     }
+}
+
+/// What befell the record itself, of which Rye's entries show nothing.
+fn note(event_type: &str, payload: Payload<'_>) -> Option<(&'static str, String)> {
+    let text = |name: &str| payload.text(name, "unknown");
+    let uncovered =
+        |count: &str, what: &str| format!("{} {what} that no seal covered", text(count));
+    Some(match event_type {
+        "tail_dropped" => ("Set aside", uncovered("length", "bytes")),
+        "tail_adopted" => ("Adopted", uncovered("lines", "lines")),
+        "tool_call_unresolved" => {
+            let call = format!("{} ({})", text("item_id"), text("idempotency_key"));
+            ("Unresolved", call)
+        }
+        "thread_handoff" => ("Handed over", format!("to {}", text("new_thread_id"))),
+        "thread_resumed" => ("Resumed", format!("as {}", text("new_thread_id"))),
+        _ => return None,
+    })
 }
 
 /// The payload of an event, values as Python's `f"{…}"` shows them.

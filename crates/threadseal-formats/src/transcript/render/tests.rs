@@ -110,6 +110,31 @@ fn every_kind_of_event_has_its_layout() {
             "\n> **Error**: a\n> b\n\n",
         ),
         ("thread_error", "{}", "\n> **Error**: unknown\n\n"),
+        (
+            "tail_dropped",
+            r#"{"offset": 5, "length": 7}"#,
+            "\n> **Set aside**: 7 bytes that no seal covered\n\n",
+        ),
+        (
+            "tail_adopted",
+            r#"{"from": 5, "to": 7, "lines": 2}"#,
+            "\n> **Adopted**: 2 lines that no seal covered\n\n",
+        ),
+        (
+            "tool_call_unresolved",
+            r#"{"item_id": "a/b\n# x", "idempotency_key": "t/1/c"}"#,
+            "\n> **Unresolved**: a/b\n> \\# x (t/1/c)\n\n",
+        ),
+        (
+            "thread_handoff",
+            r#"{"new_thread_id": "d/t-2"}"#,
+            "\n> **Handed over**: to d/t-2\n\n",
+        ),
+        (
+            "thread_resumed",
+            r#"{"new_thread_id": "d/t-2"}"#,
+            "\n> **Resumed**: as d/t-2\n\n",
+        ),
         ("checkpoint", r#"{"turn": 1}"#, ""),
         ("token_delta", r#"{"text": "x"}"#, ""),
         ("thread_completed", r#"{"cost": {}}"#, ""),

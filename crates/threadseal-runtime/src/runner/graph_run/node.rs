@@ -24,7 +24,11 @@ struct Account<'a> {
 ///
 /// # Errors
 /// When it cannot be recorded.
-pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<AfterNode, Error> {
+pub(super) fn step(
+    run: &mut GraphRun,
+    node: &GraphNode,
+    cancel: &Cancel,
+) -> Result<AfterNode, Error> {
     let mut account = Account {
         node,
         began: run.services.host.clock.elapsed(),
@@ -33,6 +37,7 @@ pub(super) fn step(run: &GraphRun, node: &GraphNode, cancel: &Cancel) -> Result<
         told: None,
     };
     step_started(run, &account)?;
+    run.show()?;
     for number in 1.. {
         let (error, result) = match attempt(run, &mut account, cancel)? {
             Ok(way) => return Ok(way),

@@ -15,7 +15,7 @@ use super::super::lifecycle::{Origin, Prepared};
 use super::super::order::{Fixed, GraphOrder, GraphResumption, Ran, Unresolved};
 use super::super::recover;
 use super::super::resume::Resumable;
-use super::super::services::Services;
+use super::super::services::{Notice, Services};
 use super::super::starter::Starter;
 use super::super::succession::{Ended, preview};
 use super::call::{Settled, Settlement};
@@ -141,6 +141,10 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
             "another process wrote the record meanwhile; try again",
         ));
     }
+    if let Some(moved) = &opened.moved {
+        let notice = Notice::SetAside(moved.length, &moved.path);
+        services.announce(&stopped.id, notice);
+    }
     let path = stopped.folder.metadata();
     let row = services.registry.get(&stopped.id)?;
     let running = row.and_then(|row| row.status.ok()) == Some(Status::Running);
@@ -153,6 +157,8 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
             })
             .collect();
         recover::end(&mut recorder, &open, recover::CAUSE)?;
+        let notice = Notice::Recovered(Status::Error, open.len());
+        services.announce(&stopped.id, notice);
     }
     if running {
         let status = match stopped.course.standing {

@@ -3,7 +3,7 @@
 use super::super::children::Children;
 use super::super::plan::Plan;
 use super::super::services::Services;
-use super::files::Files;
+use super::files::{Files, Nodes};
 use crate::bounds::MAX_STATE_BYTES;
 use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
@@ -132,19 +132,30 @@ impl GraphRun {
     /// Writes the files derived from the record, and the registry's view of it.
     pub(super) fn follow(&mut self) -> Result<(), Error> {
         let cost = self.cost();
-        let graph = &self.plan.subject;
-        let nodes: Vec<&str> = graph
-            .nodes()
-            .iter()
-            .map(|node| node.name.as_str())
-            .collect();
-        let start = graph.start().map_or("", |node| node.name.as_str());
         let record = Arc::clone(&self.record);
         let record = record.lock().unwrap_or_else(PoisonError::into_inner);
-        self.files
-            .write(&self.services, &record, &nodes, start, &cost)?;
+        let nodes = nodes_of(&self.plan.subject);
+        self.files.write(&self.services, &record, &nodes, &cost)?;
         let now = self.services.host.clock.now()?;
         self.services.registry.set_cost(&self.id, &cost, now)
+    }
+
+    /// Shows readers of the entry the step that begins.
+    pub(super) fn show(&mut self) -> Result<(), Error> {
+        let cost = self.cost();
+        let record = Arc::clone(&self.record);
+        let record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let nodes = nodes_of(&self.plan.subject);
+        let course = record.course();
+        self.files.show(&self.services, course, &nodes, &cost)
+    }
+}
+
+fn nodes_of(graph: &Graph) -> Nodes<'_> {
+    let names = graph.nodes().iter().map(|node| node.name.as_str());
+    Nodes {
+        all: names.collect(),
+        start: graph.start().map_or("", |node| node.name.as_str()),
     }
 }
 

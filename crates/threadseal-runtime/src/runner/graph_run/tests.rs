@@ -96,6 +96,25 @@ fn thread_json_is_written_before_the_second_seal() {
     );
 }
 
+#[test]
+fn a_node_that_runs_is_shown_while_it_runs() {
+    let scene = scene::three();
+    let root = scene.path(".ai/knowledge/agent/threads/g/three");
+    let seen = Arc::new(Mutex::new(String::new()));
+    let keep = Arc::clone(&seen);
+    let b = tool("demo/b", move |input| {
+        let file = fs::read_dir(&root).unwrap().next().unwrap().unwrap();
+        *keep.lock().unwrap() = fs::read_to_string(file.path()).unwrap();
+        Outcome::ok(input.clone())
+    });
+    run(&engine(&scene, vec![ok("demo/a"), b]), "g/three").completed();
+    let seen = seen.lock().unwrap();
+    seen.has("| 1 | a | ✅ |")
+        .has("| 2 | b | 🔄 |")
+        .has("| — | c | ⏳ |");
+    scene.all_verify();
+}
+
 // T-TOL-35
 #[test]
 fn a_secret_that_a_call_returns_gets_neither_into_the_state_nor_into_a_file() {

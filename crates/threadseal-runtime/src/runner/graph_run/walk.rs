@@ -388,6 +388,7 @@ fn started(plan: &GraphPlan, id: &ThreadId, before: Option<&Course>) -> Result<V
     started["step"] = (before.step - u64::from(within)).into();
     started["resumed_from"] = before.run.as_str().into();
     started["passed_over"] = before.passed_over.into();
+    started["visited"] = before.visited();
     Ok(started)
 }
 

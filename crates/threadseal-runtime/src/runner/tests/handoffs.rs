@@ -61,12 +61,18 @@ fn summary(scene: &Scene, id: &ThreadId) -> (String, String) {
 #[test]
 fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the_chains_end() {
     let scene = small();
-    let engine = scene.engine(&reads(12, "All done."));
+    let mut engine = scene.engine(&reads(12, "All done."));
+    let heard = Arc::new(Heard::default());
+    engine.services.watch = Arc::clone(&heard) as Arc<dyn Watch>;
     let wanted = ordered("demo/say", json!({"name": "Ada"}));
     let ran = engine.run(&wanted).unwrap().completed();
     assert_eq!(ran.text, "All done.");
     let ids = chain(&engine, &ran.thread);
     assert!(ids.len() >= 3, "{ids:?}");
+    let told =
+        |pair: &[ThreadId]| format!("{}: the window is full; {} continues", pair[0], pair[1]);
+    let told: Vec<String> = ids.windows(2).map(told).collect();
+    assert_eq!(heard.notices(), told);
     for pair in ids.windows(2) {
         let (old, new) = (&pair[0], &pair[1]);
         let events = scene.events(old);

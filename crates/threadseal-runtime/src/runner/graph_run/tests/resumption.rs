@@ -1,7 +1,8 @@
 //! Runs that continue: from a sealed state, and repeating nothing.
 
 use super::scene::{
-    THREE, demo_graph, engine, good, outputs, refuses, resume, run, runs, state, three,
+    THREE, demo_graph, engine, entry, fails_at, good, outputs, refuses, resume, run, runs, state,
+    three,
 };
 use crate::testing::prelude::*;
 
@@ -40,6 +41,37 @@ fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
     // A second continuation is refused, and so is that of a complete run.
     resume(&engine, &failed).fails_with(last.as_str());
     resume(&engine, &last).fails_with("complete");
+    scene.all_verify();
+}
+
+/// The row of a node in the table of an entry.
+#[track_caller]
+fn row_of(entry: &str, node: &str) -> String {
+    let found = entry
+        .lines()
+        .find(|line| line.contains(&format!("| {node} |")));
+    found.unwrap().to_owned()
+}
+
+#[test]
+fn nodes_that_earlier_runs_visited_are_shown_as_done() {
+    let scene = three();
+    let first = fails_at(&scene, failing("demo/b"));
+    let again = engine(&scene, vec![ok("demo/a"), failing("demo/b")]);
+    let second = resume(&again, &first).unwrap().ended(Status::Error).thread;
+    let engine = good(&scene);
+    let third = resume(&engine, &second).unwrap().completed().thread;
+    // Each names the run in which the node ended, also two runs later.
+    for run in [&second, &third] {
+        let shown = entry(&scene, "g/three", run);
+        row_of(&shown, "a").has("| ✅ |").has("in g-three-");
+    }
+    let course = engine.show_graph(&third).unwrap().course;
+    let runs: Vec<_> = course.visits().iter().map(|visit| visit.run).collect();
+    assert_eq!(runs, [Some(first.as_str()), None, None]);
+    let shown = engine.show_graph(&second).unwrap().course;
+    let statuses: Vec<_> = shown.visits().iter().map(|visit| visit.status).collect();
+    assert_eq!(statuses, ["completed", "error"]);
     scene.all_verify();
 }
 
@@ -123,11 +155,18 @@ fn a_call_of_which_nobody_knows_stops_the_run_until_somebody_decides() {
     ] {
         let run = died(&scene);
         let (b, calls) = counted("demo/b");
-        let engine = engine(&scene, vec![ok("demo/a"), b]);
+        let mut engine = engine(&scene, vec![ok("demo/a"), b]);
+        let heard = Arc::new(Heard::default());
+        engine.services.watch = Arc::clone(&heard) as Arc<dyn Watch>;
         refuses(&scene, &engine, &run, "demo/b");
         refuses(&scene, &engine, &run, "--skip-unresolved");
+        assert_eq!(heard.notices(), [""; 0]);
         let ran = resume_graph(&engine, &run, decision).unwrap().ended(status);
         assert_eq!(calls.get(), 0, "{decision:?}");
+        let heard = heard.notices();
+        assert_eq!(heard.len(), 2, "{heard:?}");
+        heard[0].has(run.as_str()).has("bytes after the last seal");
+        heard[1].has("its process is gone; it ended as error, with 1 calls");
         assert_ne!(scene.verified(&run).count("tool_call_unresolved"), 0);
         assert_ne!(scene.verified(&ran.thread).count("tool_call_settled"), 0);
     }
