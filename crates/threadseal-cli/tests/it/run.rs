@@ -11,6 +11,7 @@ mod resume;
 mod strayed;
 mod tour;
 pub(crate) mod trees;
+mod watched;
 
 use crate::prelude::*;
 use std::net::{TcpListener, TcpStream};

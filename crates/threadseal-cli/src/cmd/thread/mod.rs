@@ -22,6 +22,7 @@ mod show;
 mod status;
 mod transcript;
 mod wait;
+mod watch;
 
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -46,6 +47,8 @@ pub(crate) enum ThreadCommand {
     Status(status::StatusArgs),
     /// Wait until threads and their successors have ended, and print their results
     Wait(wait::WaitArgs),
+    /// Follow a thread, its children and its successors while they run
+    Watch(watch::WatchArgs),
     /// Request the end of a thread
     Cancel(cancel::CancelArgs),
     /// Kill the process that runs a thread, with all threads in it
@@ -79,6 +82,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Show(args) => show::run(args, context, out),
         ThreadCommand::Status(args) => status::run(args, context, out),
         ThreadCommand::Wait(args) => wait::run(args, context, out),
+        ThreadCommand::Watch(args) => watch::run(args, context, out),
         ThreadCommand::Cancel(args) => cancel::run(args, context, out),
         ThreadCommand::Kill(args) => kill::run(args, context, out),
         ThreadCommand::Search(args) => search::run(args, context, out),

@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_core::record::ThreadId;
-use threadseal_runtime::runner::orchestrator::WAITING_STOPPED;
+use threadseal_runtime::runner::orchestrator::{ORPHANED, Records, WAITING_STOPPED};
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread wait` takes.
@@ -46,13 +46,9 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
         complain(&format!("waiting for {} threads", threads.len()));
     }
     let waited = records.wait(&threads, timeout, &cancel)?;
-    for (id, result) in waited["results"].as_object().into_iter().flatten() {
-        if result["status"] == "refused" {
-            refuse_evidence(&records, &ThreadId::parse(id)?)?;
-        }
-    }
+    refuse_changed(&records, &waited)?;
     if context.json {
-        out.json(&named(&waited));
+        out.json(&named("threadseal.thread.wait/1", &waited));
     } else {
         for (id, result) in waited["results"].as_object().into_iter().flatten() {
             tell(id, result, out);
@@ -60,6 +56,16 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     tell_stopped(&waited, context);
     Ok(exit(&waited))
+}
+
+/// Refuses results against which there is evidence.
+pub(super) fn refuse_changed(records: &Records, waited: &Value) -> Result<(), Failure> {
+    for (id, result) in waited["results"].as_object().into_iter().flatten() {
+        if result["status"] == "refused" {
+            refuse_evidence(records, &ThreadId::parse(id)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// The time to wait, by the option and the settings of the project.
@@ -96,15 +102,17 @@ fn tell_stopped(waited: &Value, context: &Context) {
     }
 }
 
-fn named(waited: &Value) -> Value {
-    let mut all = json!({"schema": "threadseal.thread.wait/1"});
+/// These results under the name of a schema.
+pub(super) fn named(schema: &str, waited: &Value) -> Value {
+    let mut all = json!({ "schema": schema });
     if let (Value::Object(all), Value::Object(waited)) = (&mut all, waited) {
         all.extend(waited.clone());
     }
     all
 }
 
-fn tell(id: &str, result: &Value, out: &mut Out) {
+/// Prints the result of a thread.
+pub(super) fn tell(id: &str, result: &Value, out: &mut Out) {
     let text = |name: &str| result[name].as_str().unwrap_or_default().to_owned();
     out.line(format_args!("{}  {}", Clean(&text("status")), Clean(id)));
     for name in ["result", "error"] {
@@ -120,12 +128,13 @@ fn tell(id: &str, result: &Value, out: &mut Out) {
     }
 }
 
-fn exit(waited: &Value) -> Exit {
+/// The exit for these results.
+pub(super) fn exit(waited: &Value) -> Exit {
     let results = waited["results"].as_object().into_iter().flatten();
     let open = |status: &str| {
         matches!(
             status,
-            "timeout" | WAITING_STOPPED | "suspended" | "limit_reached"
+            "timeout" | WAITING_STOPPED | ORPHANED | "suspended" | "limit_reached"
         )
     };
     results.fold(Exit::Done, |worst, (_, result)| {

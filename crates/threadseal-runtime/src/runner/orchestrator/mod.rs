@@ -6,6 +6,7 @@
 //! | `kin` | the threads that belong together by their sealed records |
 //! | `audit` | the rows of a registry, checked against the files of its threads |
 //! | `wait` | waiting for threads to end |
+//! | `follow` | a thread, line by line, while it runs |
 //! | `results` | how threads ended, one by one and together |
 //! | `search` | finding words in the records of a chain |
 //! | `reach` | which threads a thread may touch |
@@ -17,6 +18,7 @@
 //! from them.
 
 mod audit;
+mod follow;
 mod kin;
 mod operation;
 mod reach;
@@ -26,6 +28,7 @@ mod search;
 mod tool;
 mod wait;
 
+pub use follow::{Followed, Following, ORPHANED, Seen};
 pub use operation::Operation;
 pub(in crate::runner) use records::Need;
 pub use records::Records;

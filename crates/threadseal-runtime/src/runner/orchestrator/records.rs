@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::Error;
-use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_core::report::{NotVerified, Verdict};
 use threadseal_core::trust::Trust;
 use threadseal_formats::transcript::event::is_terminal;
@@ -85,7 +85,17 @@ impl Past {
 
     /// The head of its last seal.
     pub(super) fn head(&self) -> String {
-        self.record.head().to_string()
+        self.sealed().to_string()
+    }
+
+    /// Its last seal.
+    pub(super) fn sealed(&self) -> Head {
+        self.record.head()
+    }
+
+    /// All its bytes, also after that.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.record.bytes()
     }
 }
 

@@ -17,7 +17,8 @@ use crate::status::Status;
 use crate::toolbox::Cancel;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
@@ -28,7 +29,7 @@ use threadseal_store::read::read_small;
 /// The status in the place of a result that may not be trusted.
 const REFUSED: &str = "refused";
 /// The status of a thread that has not ended when the time is over.
-const TIMEOUT: &str = "timeout";
+pub(super) const TIMEOUT: &str = "timeout";
 /// The status of a thread that has not ended when its waiting caller was ended. The thread runs on.
 pub const WAITING_STOPPED: &str = "waiting_stopped";
 
@@ -36,16 +37,18 @@ fn refused(id: &ThreadId, why: &Error) -> Value {
     json!({"success": false, "thread_id": id.as_str(), "status": REFUSED, "error": why.to_string()})
 }
 
-/// Receives the changes of a registry.
+/// Receives the changes of a registry, and of folders.
 pub(super) struct Changes {
     heard: Receiver<()>,
-    _watcher: Option<RecommendedWatcher>,
+    watcher: Option<RecommendedWatcher>,
+    /// The folders of the files that are watched, too.
+    folders: BTreeSet<PathBuf>,
     /// A registry that sends its own notices.
     telling: Option<Arc<dyn Registry>>,
 }
 
 impl Changes {
-    fn of(records: &Records) -> Self {
+    pub(super) fn of(records: &Records) -> Self {
         if matches!(records.registry.hints(), Ok(Some(_))) {
             return Self {
                 telling: Some(Arc::clone(&records.registry)),
@@ -66,7 +69,8 @@ impl Changes {
             Some(watcher)
         };
         Self {
-            _watcher: watch(),
+            watcher: watch(),
+            folders: BTreeSet::new(),
             heard,
             telling: None,
         }
@@ -76,8 +80,19 @@ impl Changes {
         let (_, heard) = mpsc::sync_channel(1);
         Self {
             heard,
-            _watcher: None,
+            watcher: None,
+            folders: BTreeSet::new(),
             telling: None,
+        }
+    }
+
+    /// Watches the folder of this file, too, once it is there.
+    pub(super) fn also(&mut self, file: &Path) {
+        if let (Some(watcher), Some(folder)) = (&mut self.watcher, file.parent())
+            && !self.folders.contains(folder)
+            && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok()
+        {
+            self.folders.insert(folder.to_owned());
         }
     }
 
@@ -88,13 +103,13 @@ impl Changes {
     }
 
     /// The number of notices so far: taken before a look, so that nothing after it is missed.
-    fn mark(&self) -> u64 {
+    pub(super) fn mark(&self) -> u64 {
         let hints = self.telling.as_ref().map(|registry| registry.hints());
         hints.and_then(Result::ok).flatten().unwrap_or_default()
     }
 
     /// Until something changes after `mark`, or this time is over.
-    fn wait(&self, mark: u64, most: Duration, cancel: &Cancel) {
+    pub(super) fn wait(&self, mark: u64, most: Duration, cancel: &Cancel) {
         let mut left = most;
         if let Some(registry) = &self.telling {
             while !left.is_zero() && !cancel.is_set() && self.mark() == mark {
