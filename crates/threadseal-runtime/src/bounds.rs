@@ -149,6 +149,8 @@ pub(crate) const MAX_REPORT_BYTES: usize = 64;
 pub(crate) const MAX_MOUNTS_BYTES: u64 = 4 << 20;
 /// Most levels of control groups below that of a tool which are removed with it.
 pub(crate) const MAX_CGROUP_LEVELS: u32 = 8;
+/// Most changes by other programs, of what one thread leaves outside of its record, that are reported.
+pub(crate) const MAX_CHANGES_TOLD: usize = 64;
 /// How often a running thread checks for a request to end.
 pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(200);
 /// How long a process that is asked to end may take before it is ended.

@@ -16,6 +16,7 @@
 //! is signed record by record; the transcript has it until power is lost. The other records
 //! wait for the next start, or until their end is named. The ledger is the file `ledger_<record id>.jsonl` beside the transcript.
 
+use crate::left_file::{LeftFile, Writing};
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
 use crate::money::Nanos;
@@ -23,6 +24,7 @@ use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
 use crate::toolbox::{Outcome, Parentage};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
@@ -36,7 +38,7 @@ use threadseal_formats::transcript::render::{Cover, Renderer};
 use threadseal_formats::transcript::{Ending, Link};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::{
-    ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, OpenStep, RunRecorder, Step,
+    ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, OpenStep, RunRecorder, Step, Tip,
 };
 use threadseal_store::recorder::{Keys, Recorder};
 
@@ -46,6 +48,9 @@ type Steps = RunRecorder<HashChainedLedgerStore<JsonlLedgerStore>>;
 pub struct Journal {
     recorder: Recorder,
     steps: Steps,
+    ledger: LeftFile,
+    /// Where the ledger ended when it was asked last.
+    tip: Cell<Tip>,
     turn: u64,
     hook_calls: u64,
     /// Heads of children that ended since the last seal.
@@ -151,11 +156,17 @@ impl Journal {
             keys,
         )?;
         let ledger = steps_in(host, folder, &actor_id, native)?;
-        let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?
-            .with_held_ends();
+        let file = LeftFile::appended(host, &folder.ledger(&run));
+        let steps = {
+            let _writing = file.writing();
+            RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?
+                .with_held_ends()
+        };
         Ok(Self {
             recorder,
+            tip: Cell::new(steps.tip()?),
             steps,
+            ledger: file,
             turn: 0,
             hook_calls: 0,
             children: Vec::new(),
@@ -182,6 +193,8 @@ impl Journal {
         let actor_id = agent.actor_id().to_owned();
         let ledger = steps_in(host, folder, &actor_id, native)?;
         let run = run_of(recorder.state().manifest())?;
+        let file = LeftFile::appended(host, &folder.ledger(&run));
+        drop(file.writing());
         let mut rendering = Renderer::danger_new();
         let mut hook_calls = 0;
         for line in lines {
@@ -190,12 +203,14 @@ impl Journal {
             hook_calls += u64::from(event["event_type"] == "hook_call_start");
         }
         let began = host.clock.now()?.to_epoch_text();
+        let steps = RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None);
         Ok(Self {
             turn: recorder.state().turn(),
             hook_calls,
             recorder,
-            steps: RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None)
-                .with_held_ends(),
+            tip: Cell::new(steps.tip()?),
+            steps: steps.with_held_ends(),
+            ledger: file,
             children: Vec::new(),
             rendering,
             began: began
@@ -257,7 +272,7 @@ impl Journal {
     ) -> Result<OpenStep, Error> {
         let effect = effect("llm_call", &request.to_json(self.turn))?;
         let step = Step::new(format!("turn-{}", self.turn), Some(effect));
-        self.steps.note_start(Step { attempt, ..step })
+        self.steps().note_start(Step { attempt, ..step })
     }
 
     /// Records the answer.
@@ -277,7 +292,7 @@ impl Journal {
         let result = json!({"model": answer.model, "usage": tokens(&answer.usage),
                             "text_sha256": Digest::of(answer.text.as_bytes()).to_hex(),
                             "calls": answer.calls.len()});
-        self.steps.succeed(step, Some(sealed(&result)?))
+        self.steps().succeed(step, Some(sealed(&result)?))
     }
 
     /// Records that there is no answer.
@@ -285,7 +300,7 @@ impl Journal {
     /// # Errors
     /// As [`Journal::ask`].
     pub(crate) fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
-        self.steps.fail(step, why)
+        self.steps().fail(step, why)
     }
 
     /// Records the intent of a call, durably in the ledger: after a crash it is known that the call
@@ -301,7 +316,7 @@ impl Journal {
     ) -> Result<OpenStep, Error> {
         let intent = Intent { call, tool, key };
         self.intended(&intent)?;
-        self.steps.start(self.step_of(&intent)?)
+        self.start(self.step_of(&intent)?)
     }
 
     /// Records the intents of calls that run at once, durable together before the first one starts.
@@ -313,7 +328,34 @@ impl Journal {
             self.intended(intent)?;
         }
         let steps = intents.iter().map(|intent| self.step_of(intent));
-        self.steps.start_all(steps.collect::<Result<_, _>>()?)
+        self.start_all(steps.collect::<Result<_, _>>()?)
+    }
+
+    /// The step ledger as this process leaves it.
+    pub(crate) fn ledger_file(&self) -> LeftFile {
+        self.ledger.clone()
+    }
+
+    /// The steps, while the file is known to be written by this process.
+    fn steps(&self) -> Writing<'_, Steps> {
+        self.ledger.writing_with(&self.steps)
+    }
+
+    fn start(&self, step: Step) -> Result<OpenStep, Error> {
+        let started = self.start_all(vec![step])?.pop();
+        started.ok_or_else(|| Error::refused("the ledger started no step"))
+    }
+
+    /// A start in a ledger that will not verify promises nothing.
+    fn start_all(&self, started: Vec<Step>) -> Result<Vec<OpenStep>, Error> {
+        if self.ledger.was_changed() {
+            let text = "the step ledger was changed by another program: no call begins";
+            return Err(Error::refused(text));
+        }
+        let steps = self.steps();
+        let open = steps.start_all(started)?;
+        self.tip.set(steps.tip()?);
+        Ok(open)
     }
 
     fn intended(&mut self, intent: &Intent<'_>) -> Result<(), Error> {
@@ -378,11 +420,11 @@ impl Journal {
         }
         self.event("tool_call_result", &result)?;
         match &outcome.error {
-            Some(error) => self.steps.fail(step, error),
+            Some(error) => self.steps().fail(step, error),
             None => {
                 let digest = Digest::of(output.as_bytes()).to_hex();
                 let result = sealed(&json!({"output_sha256": digest}))?;
-                self.steps.succeed(step, Some(result))
+                self.steps().succeed(step, Some(result))
             }
         }
     }
@@ -419,13 +461,17 @@ impl Journal {
     }
 
     /// Where the step ledger ends, durably: `run_id`, `count`, and `head`, the hash of its last
-    /// record.
+    /// record. Of one that another program changed, where this process left it.
     ///
     /// # Errors
     /// When the ledger cannot be read or synced.
     pub(crate) fn ledger_tip(&self) -> Result<Value, Error> {
-        self.steps.flush()?;
-        let tip = self.steps.tip()?;
+        if !self.ledger.was_changed() {
+            let steps = self.steps();
+            steps.flush()?;
+            self.tip.set(steps.tip()?);
+        }
+        let tip = self.tip.get();
         let hash = tip.hash.map(|hash| hash.to_hex());
         Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
     }
@@ -483,7 +529,7 @@ impl Journal {
             idempotency_key: Some(call.key.clone()),
             ..Step::new(call.id.clone(), Some(effect("hook_call", &payload)?))
         };
-        self.steps.start(step)
+        self.start(step)
     }
 
     /// Records the result of the call.
@@ -508,11 +554,11 @@ impl Journal {
         }
         self.event("hook_call_result", &result)?;
         match &outcome.error {
-            Some(error) => self.steps.fail(step, error),
+            Some(error) => self.steps().fail(step, error),
             None => {
                 let digest = Digest::of(output.as_bytes()).to_hex();
                 let result = sealed(&json!({"output_sha256": digest}))?;
-                self.steps.succeed(step, Some(result))
+                self.steps().succeed(step, Some(result))
             }
         }
     }
@@ -549,10 +595,11 @@ impl Parentage for Journal {
     }
 
     fn ledger(&self) -> Result<Parent, Error> {
-        self.steps.flush()?;
+        let steps = self.steps();
+        steps.flush()?;
         Ok(Parent {
-            run_id: self.steps.run().clone(),
-            head: self.steps.tip()?.hash,
+            run_id: steps.run().clone(),
+            head: steps.tip()?.hash,
         })
     }
 }

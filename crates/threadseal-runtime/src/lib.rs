@@ -13,6 +13,7 @@
 //! | [`secrets`] | the values that no record and no output repeats |
 //! | [`project`] | the layout of an `.ai/` folder |
 //! | `no_links` | writes that follow no links |
+//! | `left_file` | files as this process left them, and what others wrote there |
 //! | [`status`] | the states of a thread, and which may follow which |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
 //! | [`limit`] | limits, where they come from, when one is hit |
@@ -92,6 +93,8 @@ pub mod journal;
 mod judge;
 #[cfg(feature = "engine")]
 pub mod knowledge;
+#[cfg(feature = "engine")]
+mod left_file;
 #[cfg(feature = "engine")]
 pub mod model;
 #[cfg(feature = "engine")]

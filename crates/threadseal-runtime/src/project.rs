@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_formats::ledger::RunId;
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs, cause};
 
@@ -299,6 +300,11 @@ impl ThreadFolder {
     /// `transcript.jsonl`.
     pub fn transcript(&self) -> PathBuf {
         self.path.join(TRANSCRIPT_FILE)
+    }
+
+    /// The step ledger of the run of its record.
+    pub fn ledger(&self, run: &RunId) -> PathBuf {
+        self.path.join(format!("ledger_{}.jsonl", run.as_str()))
     }
 
     /// `cancel.json`: a request to end the thread.

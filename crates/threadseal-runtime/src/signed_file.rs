@@ -10,6 +10,7 @@
 //! `rolled_back` on the host that wrote it. A number is used once, even by a write that fails. A
 //! reader, a head or a copy may have seen the result of that write.
 
+use crate::left_file::LeftFile;
 use crate::no_links::NoLinks;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
@@ -42,6 +43,7 @@ pub(crate) struct SignedFile {
     next: u64,
     /// Was its record begun before, by any program?
     is_older: bool,
+    left: LeftFile,
 }
 
 /// A version on its way to the disk.
@@ -70,6 +72,7 @@ impl SignedFile {
             record: host.new_record()?,
             next: 0,
             is_older: false,
+            left: LeftFile::replaced(host, path),
         })
     }
 
@@ -95,6 +98,7 @@ impl SignedFile {
             record: head.record,
             next: head.seq.saturating_add(1),
             is_older: true,
+            left: LeftFile::replaced(host, path),
         })
     }
 
@@ -135,6 +139,11 @@ impl SignedFile {
         self.next = self.next.saturating_add(numbers);
     }
 
+    /// The file as this process leaves it.
+    pub(crate) fn left(&self) -> LeftFile {
+        self.left.clone()
+    }
+
     #[cfg(test)]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -171,6 +180,7 @@ impl SignedFile {
     ) -> Result<(), Error> {
         let sealed = self.seal(host, keys, content)?;
         let fs = NoLinks::over(&host.fs);
+        let _writing = self.left.writing();
         atomic::replace_written(&fs, &self.path, &sealed.bytes, Mode::KeepOr(PRIVATE_FILE))
     }
 
@@ -185,7 +195,10 @@ impl SignedFile {
     ) -> Result<Head, Error> {
         let sealed = self.seal(host, keys, content)?;
         let naming = examine::naming_leaves_of(&sealed.bytes);
-        put(&self.path, &sealed.bytes)?;
+        {
+            let _writing = self.left.writing();
+            put(&self.path, &sealed.bytes)?;
+        }
         host.publish(&Published {
             head: sealed.head,
             root: None,

@@ -15,6 +15,7 @@ mod pruned;
 mod rows;
 mod stopped;
 mod strayed;
+mod watched;
 
 use crate::prelude::*;
 pub(crate) use throwaway::{Cluster, database_of};

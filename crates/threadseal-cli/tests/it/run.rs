@@ -1,5 +1,6 @@
 //! `run`: directives with a scripted model, and with one that answers over HTTP.
 
+mod changed;
 mod companions;
 mod greedy;
 mod orchestrate;

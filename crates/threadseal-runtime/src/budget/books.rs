@@ -22,6 +22,9 @@ pub(super) trait Shelf {
 
     fn add(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
+    /// Writes parent and ceiling of a row.
+    fn reframe(&self, entry: &Entry) -> Result<(), Error>;
+
     /// Writes a row, and adds it to our table.
     fn save(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
 
@@ -233,6 +236,37 @@ impl<S: Shelf> Books<S> {
         };
         self.open(new.as_str(), parent.as_deref(), max, reserved, at)?;
         Ok(max)
+    }
+
+    pub(super) fn put_back(
+        &self,
+        thread: &ThreadId,
+        right: &Budget,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let found = self.0.find(thread.as_str())?;
+        // Spent meanwhile.
+        let now = found.as_ref().map(|found| found.actual);
+        let actual = now.unwrap_or_default().max(right.actual);
+        let spent = self.0.children(thread.as_str())?;
+        let spent = spent.iter().map(|child| child.actual);
+        let spent = spent.fold(Nanos::ZERO, Nanos::saturating_add);
+        let entry = Entry {
+            thread: thread.as_str().to_owned(),
+            parent: right.parent.clone(),
+            max: right.max,
+            reserved: right.reserved,
+            actual,
+            own: actual.saturating_sub(spent),
+            held: Nanos::ZERO,
+            status: ACTIVE.to_owned(),
+            ours: true,
+        };
+        match found {
+            Some(_) => self.0.reframe(&entry)?,
+            None => self.0.add(&entry, at)?,
+        }
+        self.0.save(&entry, at)
     }
 
     pub(super) fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {

@@ -30,6 +30,7 @@ pub(super) fn all<L: BudgetLedger>(empty: impl Fn() -> L) {
     a_settled_request_ends_its_hold_and_counts_once(&tree(&empty()));
     a_share_of_what_remains_leaves_something_for_the_next_child(&Book(&empty()));
     a_suspended_thread_gives_back_what_it_does_not_use(&tree(&empty()));
+    a_row_that_was_changed_or_removed_is_put_back(&tree(&empty()));
 }
 
 /// A ledger, whose amounts are texts.
@@ -259,4 +260,21 @@ fn a_suspended_thread_gives_back_what_it_does_not_use(book: &Book<'_>) {
     let again = book.release("leaf", Status::Cancelled).unwrap();
     assert_eq!(again, Nanos::ZERO);
     refused(book.release("leaf", Status::Error));
+}
+
+fn a_row_that_was_changed_or_removed_is_put_back(book: &Book<'_>) {
+    book.commit("leaf", "1", "0.05").unwrap();
+    book.commit("child", "1", "0.1").unwrap();
+    let right = book.get("child").unwrap();
+    book.release("child", Status::Error).unwrap();
+    for _ in 0..2 {
+        book.0.put_back(&id("child"), &right, at(5)).unwrap();
+        assert_eq!(book.get("child").as_ref(), Some(&right));
+    }
+    // Its own spending is what its children did not spend, and counts once.
+    book.commit("child", "1", "0.1").unwrap();
+    assert_eq!(
+        book.commit("child", "2", "0.01").unwrap().actual,
+        usd("0.16")
+    );
 }

@@ -109,6 +109,10 @@ impl BudgetLedger for LateBudgets {
         self.open()?.transfer(old, new, at)
     }
 
+    fn put_back(&self, thread: &ThreadId, right: &Budget, at: Timestamp) -> Result<(), Error> {
+        self.open()?.put_back(thread, right, at)
+    }
+
     fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {
         match self.opened.get() {
             Some(opened) => opened.get(thread),

@@ -114,6 +114,13 @@ pub trait BudgetLedger: fmt::Debug + Send + Sync {
     /// store fails.
     fn transfer(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<Nanos, Error>;
 
+    /// Puts the row of a thread back: it has this parent, ceiling and reservation, at least this
+    /// spending, and is active. Its holds stay.
+    ///
+    /// # Errors
+    /// Kind `External` when the store fails.
+    fn put_back(&self, thread: &ThreadId, right: &Budget, at: Timestamp) -> Result<(), Error>;
+
     /// The budget of `thread`.
     ///
     /// # Errors

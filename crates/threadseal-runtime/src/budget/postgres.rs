@@ -187,6 +187,10 @@ impl BudgetLedger for PostgresBudgets {
         self.write(old, |books| books.transfer(old, new, at))
     }
 
+    fn put_back(&self, thread: &ThreadId, right: &Budget, at: Timestamp) -> Result<(), Error> {
+        self.write(thread, |books| books.put_back(thread, right, at))
+    }
+
     fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {
         self.database
             .read(|session| Books(Rows(session)).get(thread))
@@ -225,6 +229,12 @@ impl Shelf for Rows<'_> {
                 ],
             )
             .map(drop)
+    }
+
+    fn reframe(&self, entry: &Entry) -> Result<(), Error> {
+        let sql = "UPDATE threadseal_budgets SET parent_thread_id = $2 WHERE thread_id = $1";
+        let row: [&(dyn ToSql + Sync); 2] = [&entry.thread, &entry.parent];
+        self.0.execute(sql, &row).map(drop)
     }
 
     fn save(&self, entry: &Entry, at: Timestamp) -> Result<(), Error> {

@@ -120,6 +120,10 @@ impl BudgetLedger for SqliteBudgets {
         self.write(|books| books.transfer(old, new, at))
     }
 
+    fn put_back(&self, thread: &ThreadId, right: &Budget, at: Timestamp) -> Result<(), Error> {
+        self.write(|books| books.put_back(thread, right, at))
+    }
+
     fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {
         let path = self.database.path();
         self.database
@@ -252,6 +256,19 @@ impl Shelf for Rows<'_> {
                     at.to_python_text(),
                 ))?;
             Self::put_ours(connection, entry)
+        })
+    }
+
+    fn reframe(&self, entry: &Entry) -> Result<(), Error> {
+        self.ask(|connection| {
+            let max = entry.max.unwrap_or_default().to_real();
+            connection
+                .prepare_cached(
+                    "UPDATE budget_ledger SET parent_thread_id = ?2, max_spend = ?3
+                     WHERE thread_id = ?1",
+                )?
+                .execute((&entry.thread, &entry.parent, max))
+                .map(drop)
         })
     }
 

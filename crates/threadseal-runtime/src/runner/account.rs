@@ -4,6 +4,7 @@ use super::allowance::{Allowed, Attempt, Bill, Short, Sized};
 use super::children::Children;
 use super::cycle::Surroundings;
 use super::derived_files::DerivedFiles;
+use super::places::Places;
 use super::services::{Progress, Services};
 use crate::bounds::COUNT_MARGIN;
 use crate::config::models::Prices;
@@ -24,6 +25,7 @@ pub(super) struct Account<'a> {
     pub(super) model: &'a dyn Model,
     pub(super) prices: Prices,
     pub(super) children: &'a Children,
+    pub(super) places: &'a Places,
     pub(super) files: &'a mut DerivedFiles,
     pub(super) meter: Meter,
     pub(super) bound: InputBound,
@@ -92,6 +94,10 @@ impl Surroundings for Account<'_> {
             return Ok(Ok(sized.paid_by(&self.prices, most)));
         }
         let (key, now) = (self.key(attempt), self.services.host.clock.now()?);
+        let most = self
+            .places
+            .left_to_spend()?
+            .map_or(most, |left| most.min(left));
         let budgets = &self.services.budgets;
         let held = budgets.hold(self.id, &key, least, most, now)?;
         Ok(match held {
@@ -112,6 +118,7 @@ impl Surroundings for Account<'_> {
         }
         let amount = bill.amount(&self.prices, allowed.held);
         if amount > Nanos::ZERO || allowed.held > Nanos::ZERO {
+            self.places.left_to_spend()?;
             let now = self.services.host.clock.now()?;
             let key = self.key(attempt);
             self.services.budgets.settle(self.id, &key, amount, now)?;
@@ -130,7 +137,7 @@ impl Surroundings for Account<'_> {
             _ => self.files.write_entry_ahead(self.services, journal)?,
         }
         let now = self.services.host.clock.now()?;
-        self.services.registry.set_cost(self.id, cost, now)
+        self.places.set_cost(self.id, cost, now)
     }
 
     fn window(&mut self, messages: &[ChatMessage], last: &Usage) -> Option<Window> {

@@ -5,6 +5,7 @@
 //! When its time is over it cancels them in any case. They end before it does, and its record shows
 //! how.
 
+use super::places::Places;
 use crate::bounds::POLL_INTERVAL;
 use crate::cancel::Stopped;
 use crate::config::resilience::{ChildPolicy, Resilience};
@@ -24,6 +25,7 @@ pub(super) struct Children {
     thread: Cancel,
     /// Stops the children that run in parallel with the thread.
     cancel: Cancel,
+    places: Arc<Places>,
 }
 
 /// How a thread with children ends.
@@ -48,7 +50,7 @@ struct Counts {
 
 impl Children {
     /// No children yet, of a thread that `cancel` stops.
-    pub(super) fn of(cancel: &Cancel, settings: &Resilience) -> Self {
+    pub(super) fn of(cancel: &Cancel, settings: &Resilience, places: Arc<Places>) -> Self {
         Self {
             counts: Mutex::default(),
             changed: Condvar::new(),
@@ -59,6 +61,7 @@ impl Children {
                 // Waiting for them ends with the time of the thread.
                 ChildPolicy::Allow => Cancel::default(),
             },
+            places,
         }
     }
 
@@ -121,11 +124,13 @@ impl Children {
         (counts.spend, counts.spawns)
     }
 
-    /// May one more child begin under these limits of the thread?
+    /// May one more child begin under these limits of the thread? Its row of the budgets is right
+    /// then.
     ///
     /// # Errors
-    /// Kind `Refused` at a limit.
+    /// Kind `Refused` at a limit; errors of the budgets.
     pub(super) fn may_begin(&self, limits: &Limits) -> Result<(), Error> {
+        self.places.left_to_spend()?;
         let (_, spawns) = self.spent();
         let cost = Cost {
             spawns,

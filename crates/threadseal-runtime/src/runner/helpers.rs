@@ -4,6 +4,7 @@ use super::child_spawner::{ChildSpawner, ChildTool};
 use super::children::Children;
 use super::graph_tools::GraphTools;
 use super::parent::Inherited;
+use super::places::Places;
 use super::record_writer::RecordWriter;
 use super::services::Services;
 use super::starter::Starter;
@@ -27,6 +28,8 @@ pub(super) struct Helpers {
     /// The tool that starts threads.
     pub(super) child_tool: Arc<dyn Tool>,
     pub(super) graphs: Arc<GraphTools>,
+    /// What it leaves outside of its record.
+    pub(super) places: Arc<Places>,
     pub(super) starter: Starter,
 }
 
@@ -36,7 +39,9 @@ impl Helpers {
         let asked = cancel.below();
         let (cancel, end) = (asked.below(), asked.below());
         let writer = RecordWriter::new();
-        let children = Arc::new(Children::of(&cancel, &services.config.resilience));
+        let places = Arc::new(Places::new(services.clone(), writer.handle()));
+        let settings = &services.config.resilience;
+        let children = Arc::new(Children::of(&cancel, settings, Arc::clone(&places)));
         let spawner = Arc::new(ChildSpawner::new(
             services.clone(),
             starter,
@@ -56,6 +61,7 @@ impl Helpers {
             writer,
             children,
             spawner,
+            places,
             starter,
         }
     }

@@ -18,11 +18,13 @@ use super::helpers::Helpers;
 use super::order::{Fixed, Ran};
 use super::parent::{Inherited, ParentThread};
 use super::plan::Plan;
+use super::record_writer::RecordWriter;
 use super::services::Services;
 use super::starter::Starter;
 use super::stop;
 use super::succession::Predecessor;
 use crate::journal::{Journal, Origin as LedgerOrigin};
+use crate::left_file::LeftFile;
 use crate::model::sealed;
 use crate::process_id::ProcessId;
 use crate::project_id;
@@ -32,6 +34,7 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use threadseal_core::canon::{json as strict, python};
 use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
@@ -89,6 +92,12 @@ pub(super) trait Runnable: Sized {
     fn id(&self) -> &ThreadId;
 
     fn files(&mut self) -> &mut DerivedFiles;
+
+    /// The step ledger as this process leaves it.
+    fn ledger(&self) -> LeftFile;
+
+    /// Writes the events that were requested meanwhile.
+    fn serve(&mut self, writer: &RecordWriter);
 
     /// Gives the helpers their owner.
     fn own(&self, helpers: &Helpers);
@@ -389,9 +398,11 @@ impl<R: Runnable> Lifecycle<R> {
     /// # Errors
     /// When the record could not be written to its end.
     pub(super) fn drive(&mut self) -> Result<Driven<R::End>, Error> {
-        let (id, writer) = (self.run.id(), self.helpers.writer.handle());
-        let attendant = stop::attend(&self.services, id, &self.helpers.asked, writer);
-        let driven = match self.run.work(&mut self.helpers) {
+        let begun = self.begin_places();
+        let (id, helpers) = (self.run.id(), &self.helpers);
+        let (writer, places) = (helpers.writer.handle(), Arc::clone(&helpers.places));
+        let attendant = stop::attend(&self.services, id, &helpers.asked, writer, places);
+        let driven = match begun.and_then(|()| self.run.work(&mut self.helpers)) {
             Ok(end) if R::hands_over(&end) => Ok(Driven::HandsOver(end)),
             Ok(end) => self.finish(end).map(|ran| Driven::Ended(Box::new(ran))),
             Err(error) => {
@@ -402,6 +413,14 @@ impl<R: Runnable> Lifecycle<R> {
         };
         drop(attendant);
         driven
+    }
+
+    /// From here on a change of what it leaves outside of its record is noticed.
+    fn begin_places(&mut self) -> Result<(), Error> {
+        let (id, ledger) = (self.run.id().clone(), self.run.ledger());
+        let files = self.run.files();
+        let (began, meta) = (files.meta.created_at, files.file.left());
+        self.helpers.places.begin(&id, began, meta, ledger)
     }
 
     /// Works to its end, also where another thread would continue.
@@ -420,7 +439,11 @@ impl<R: Runnable> Lifecycle<R> {
     /// # Errors
     /// When one of them cannot be written.
     pub(super) fn finish(&mut self, end: R::End) -> Result<Ran, Error> {
+        self.helpers.places.look();
+        self.run.serve(&self.helpers.writer);
         let mut ran = self.run.end(end)?;
+        // The record has its end: what changed since is only announced.
+        self.helpers.places.close();
         let meta = &mut self.run.files().meta;
         meta.status = ran.status;
         meta.outputs.clone_from(&ran.outputs);

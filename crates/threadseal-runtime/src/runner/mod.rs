@@ -7,8 +7,9 @@
 //! | `services` | all that the threads of a project work with |
 //! | `order` | orders to run and to continue threads, and their results |
 //! | `parent` | the thread that starts a child, and what the child inherits |
-//! | `children` | the children of a thread, also those that run in parallel |
 //! | `record_writer` | the one place from which a thread's record is written |
+//! | `places` | what a thread leaves outside of its record, watched for changes by others |
+//! | `children` | the children of a thread, also those that run in parallel |
 //! | `derived_files`, `accounts` | files and rows derived from a thread's record |
 //! | `held_record` | records opened under their lock |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
@@ -55,6 +56,7 @@ pub mod orchestrator;
 mod order;
 mod orphans;
 mod parent;
+mod places;
 mod plan;
 mod recap;
 mod record_writer;

@@ -103,6 +103,8 @@ pub enum Notice<'a> {
     Recovered(Status, usize),
     /// Another worker began it. So many of its calls have an unknown outcome.
     TakenOver(usize),
+    /// Another program changed what it left outside of its record.
+    Changed(&'a str),
     /// It was asked to end.
     CancelRequested,
     /// It was asked to end by a request that does not count, for this reason.
@@ -129,6 +131,7 @@ impl fmt::Display for Notice<'_> {
                 f,
                 "taken over from another worker, with {open} calls of unknown outcome"
             ),
+            Self::Changed(what) => f.write_str(what),
             Self::CancelRequested => write!(f, "it was asked to end"),
             Self::CancelRefused(why) => write!(f, "a request to end it does not count: {why}"),
         }

@@ -17,6 +17,7 @@
 //! nothing.
 
 use super::held_record;
+use super::places::Places;
 use super::record_writer::WriteHandle;
 use super::recover;
 use super::services::{Notice, Services};
@@ -31,7 +32,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_core::trust::Trust;
@@ -172,25 +173,26 @@ fn requested(
     )))
 }
 
-/// Looks for a request to end thread `id` until the returned value is dropped.
+/// Looks for a request to end thread `id`, and for changes of its places, until the returned value
+/// is dropped.
 pub(in crate::runner) fn attend(
     services: &Services,
     id: &ThreadId,
     cancel: &Cancel,
     writer: WriteHandle,
+    places: Arc<Places>,
 ) -> Attendant {
     let (stop, stopped) = mpsc::channel::<()>();
-    let (id, cancel) = (id.clone(), cancel.clone());
+    let (services, id, cancel) = (services.clone(), id.clone(), cancel.clone());
     let folder = services.project.thread(&id);
-    // No more of the services than this: the last one that has them waits for the end of MCP servers.
-    let (host, trust) = (services.host.clone(), Arc::clone(&services.trust));
     let look = move || {
         let mut told = false;
         while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
-            if host.fs.symlink_metadata(&folder.cancel()).is_err() {
+            places.look_aside();
+            if services.host.fs.symlink_metadata(&folder.cancel()).is_err() {
                 continue;
             }
-            let (kind, event) = match requested(&host, &trust, &folder, &id) {
+            let (kind, event) = match requested(&services.host, &services.trust, &folder, &id) {
                 Ok(request) => (
                     "cancel_requested",
                     json!({"requested_at": request["requested_at"]}),
@@ -211,8 +213,10 @@ pub(in crate::runner) fn attend(
         }
     };
     // Without this OS thread the starting thread can still cancel it.
-    let running = thread::Builder::new().spawn(look).is_ok();
-    Attendant(running.then_some(stop))
+    Attendant {
+        stop: Some(stop),
+        running: thread::Builder::new().spawn(look).ok(),
+    }
 }
 
 /// Ends a thread's process, with all threads that it runs.
@@ -295,7 +299,16 @@ fn nobody_runs(id: &ThreadId) -> Error {
     ))
 }
 
-/// Looks for requests, until it is dropped.
-pub(super) struct Attendant(
-    #[expect(dead_code, reason = "its end is what is said")] Option<Sender<()>>,
-);
+/// Looks for requests, until it is dropped; then nothing of it is left.
+pub(super) struct Attendant {
+    stop: Option<Sender<()>>,
+    running: Option<JoinHandle<()>>,
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // It may hold the databases of the thread open.
+        let _ = self.running.take().map(JoinHandle::join);
+    }
+}

@@ -10,6 +10,7 @@ use super::lifecycle::{BegunRecord, Lifecycle, Runnable};
 use super::lifecycle_hooks;
 use super::order::{Order, Ran};
 use super::parent::Inherited;
+use super::record_writer::RecordWriter;
 use super::recovery::Configured;
 use super::returning::Returning;
 use super::services::Services;
@@ -18,6 +19,7 @@ use crate::bounds::POLL_INTERVAL;
 use crate::context::{Counter, Fill, InputBound, Meter, Window};
 use crate::hook_control::Scope;
 use crate::journal::Journal;
+use crate::left_file::LeftFile;
 use crate::limit::{Cost, LimitHit, Limits};
 use crate::model::{ChatMessage, Usage};
 use crate::money::Nanos;
@@ -160,6 +162,14 @@ impl Runnable for ThreadRun {
 
     fn files(&mut self) -> &mut DerivedFiles {
         &mut self.files
+    }
+
+    fn ledger(&self) -> LeftFile {
+        self.journal.ledger_file()
+    }
+
+    fn serve(&mut self, writer: &RecordWriter) {
+        writer.serve(&mut self.journal);
     }
 
     fn own(&self, helpers: &Helpers) {
@@ -339,6 +349,7 @@ impl ThreadRun {
             model: &*plan.subject.chosen.model,
             prices: plan.subject.chosen.prices,
             children,
+            places: &helpers.places,
             files: &mut self.files,
             meter: Meter::new(
                 Counter::of_model(plan.subject.chosen.model.name()),

@@ -40,6 +40,27 @@ impl Model for Listener {
     }
 }
 
+/// A script whose model does something before each answer.
+pub(crate) struct Acting {
+    pub(crate) script: ScriptModel,
+    pub(crate) does: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Model for Acting {
+    fn name(&self) -> &str {
+        self.script.name()
+    }
+
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Answer, ModelError> {
+        (self.does)();
+        self.script.ask(request, on_text)
+    }
+}
+
 /// Asks a model to answer these messages.
 pub(crate) fn ask(model: &dyn Model, messages: &[ChatMessage]) -> Result<Answer, ModelError> {
     let request = Request {

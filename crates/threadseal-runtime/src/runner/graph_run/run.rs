@@ -1,6 +1,7 @@
 //! [`GraphRun`]: the state of a run while it is walked.
 
 use super::super::children::Children;
+use super::super::places::Places;
 use super::super::plan::Plan;
 use super::super::services::Services;
 use super::files::{Files, Nodes};
@@ -27,6 +28,7 @@ pub(in crate::runner) struct GraphRun {
     pub(super) files: Files,
     pub(super) child_tool: Arc<dyn Tool>,
     pub(super) children: Arc<Children>,
+    pub(super) places: Arc<Places>,
     /// Stops the calls of hooks of its end.
     pub(super) end: Cancel,
     /// Keys under which calls of the step that was left are made again, by the calls' ids.
@@ -137,7 +139,7 @@ impl GraphRun {
         let nodes = nodes_of(&self.plan.subject);
         self.files.write(&self.services, &record, &nodes, &cost)?;
         let now = self.services.host.clock.now()?;
-        self.services.registry.set_cost(&self.id, &cost, now)
+        self.places.set_cost(&self.id, &cost, now)
     }
 
     /// Shows readers of the entry the step that begins.

@@ -19,6 +19,7 @@ use crate::bounds::POLL_INTERVAL;
 use crate::graph::Graph;
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position, Standing};
+use crate::left_file::LeftFile;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::status::Status;
 use crate::toolbox::{Cancel, Stopped};
@@ -108,6 +109,7 @@ impl Runnable for GraphRun {
             files,
             child_tool: Arc::clone(&helpers.child_tool),
             children: Arc::clone(&helpers.children),
+            places: Arc::clone(&helpers.places),
             end: helpers.end.clone(),
             keys: start.keys,
             kept: Mutex::default(),
@@ -123,6 +125,14 @@ impl Runnable for GraphRun {
 
     fn files(&mut self) -> &mut DerivedFiles {
         &mut self.files.derived
+    }
+
+    fn ledger(&self) -> LeftFile {
+        self.record().journal().ledger_file()
+    }
+
+    fn serve(&mut self, writer: &RecordWriter) {
+        writer.serve(self.record().journal());
     }
 
     fn own(&self, helpers: &Helpers) {

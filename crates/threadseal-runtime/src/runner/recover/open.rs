@@ -204,7 +204,7 @@ fn judged_steps(services: &Services, folder: &ThreadFolder) -> Result<Option<Ste
         return Ok(None);
     };
     let run = RunId::parse(&manifest.record.to_string())?;
-    let path = folder.path().join(format!("ledger_{run}.jsonl"));
+    let path = folder.ledger(&run);
     let record = run.record_id();
     let expect = known::known(&services.host, &record, None)?.expectations();
     if expect.is_empty() && services.host.fs.symlink_metadata(&path).is_err() {

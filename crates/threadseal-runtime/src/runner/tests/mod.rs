@@ -1,5 +1,6 @@
 //! Attacks on threads that continue, and the state that they must leave unchanged.
 
+mod changed_places;
 mod copied_items;
 mod disk_faults;
 mod handoffs;
