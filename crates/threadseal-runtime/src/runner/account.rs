@@ -118,10 +118,9 @@ impl Surroundings for Account<'_> {
         }
         let amount = bill.amount(&self.prices, allowed.held);
         if amount > Nanos::ZERO || allowed.held > Nanos::ZERO {
-            self.places.left_to_spend()?;
             let now = self.services.host.clock.now()?;
             let key = self.key(attempt);
-            self.services.budgets.settle(self.id, &key, amount, now)?;
+            self.places.settle(self.id, &key, amount, now)?;
         }
         Ok(amount)
     }

@@ -158,6 +158,31 @@ impl Places {
         Ok(rows.budget.as_ref().map(left))
     }
 
+    /// Pays for a request of the thread.
+    ///
+    /// # Errors
+    /// As [`BudgetLedger::settle`](crate::budget::BudgetLedger::settle).
+    pub(super) fn settle(
+        &self,
+        id: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let budgets = &self.services.budgets;
+        let Some(own) = self.own.get() else {
+            return budgets.settle(id, key, amount, now);
+        };
+        let mut rows = own.rows();
+        self.look_at_budget(own, &mut rows)?;
+        budgets.settle(id, key, amount, now)?;
+        let paid = budgets.get(id)?.map(|paid| paid.actual);
+        if let (Some(known), Some(paid)) = (&mut rows.budget, paid) {
+            known.actual = known.actual.max(paid);
+        }
+        Ok(())
+    }
+
     fn look_at_files(&self, own: &Own, rows: &mut Rows) {
         for change in own.meta.changes() {
             let mut text = "thread.json was changed by another program".to_owned();
