@@ -5,6 +5,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `layout` | the files of a home's logs, and how each is spelled |
+//! | [`http_server`] | services to peers that may be hostile (feature `serve`) |
 //! | `http_client` | requests that are bounded in time and size (feature `peer`) |
 //! | `tree` | tiles and journal as one tree; signing it; reading it without its lock; mirrors of it |
 //! | `index` | where the heads of a record are, and which entries are no heads |
@@ -27,6 +28,8 @@ mod entries;
 mod fsck;
 #[cfg(feature = "peer")]
 mod http_client;
+#[cfg(feature = "serve")]
+pub mod http_server;
 mod index;
 mod judged_places;
 mod layout;

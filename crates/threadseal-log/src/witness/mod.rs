@@ -14,8 +14,10 @@ mod last;
 #[cfg(feature = "serve")]
 mod serve;
 
+#[cfg(feature = "serve")]
+pub use crate::http_server::PeerLimit;
 #[cfg(feature = "peer")]
 pub use client::{Asked, Asking, last_cosigned};
 pub use files::{Answer, MAX_KEPT_CONFLICTS, Remembered, WitnessFiles, WitnessKey, folder_name};
 #[cfg(feature = "serve")]
-pub use serve::{PeerLimit, WitnessService, router, serve};
+pub use serve::{WitnessService, router, serve};

@@ -3,68 +3,30 @@
 //! ```text
 //! connection, one of a bounded number ─► hyper: head, within bounds ─► router ─► body, within bounds ─► WitnessFiles ─► answer
 //! ```
-//! Every wait has an end: for a request with head and body, for a connection as a whole, and for the last answers when the
-//! service stops. `peers` keeps one peer from taking the connections of all others. TLS is the task of a proxy in front.
+//! [`http_server`](crate::http_server) bounds connections, heads and waits.
 
-mod peers;
-
+use crate::http_server::{self, Pace, PeerLimit, Wrong, check_head, closing, discard, text, typed};
 use crate::witness::files::{Answer, WitnessFiles, WitnessKey};
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TRANSFER_ENCODING,
-};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Router};
 use http_body_util::BodyExt as _;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use peers::{Pace, Peers};
 use std::collections::BTreeSet;
 use std::fmt;
-use std::future::Future;
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_WITNESS_BODY_BYTES;
 use threadseal_core::tlog::witness::{AddCheckpoint, Refusal, write_cosignatures};
 use threadseal_store::clock::Clock;
-use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{sleep, timeout};
-
-/// Connections at one time.
-const MAX_CONNECTIONS: usize = 128;
-/// Connections of one peer at one time: of an IPv4 address, or of the /64 network of an IPv6 address.
-const MAX_PEER_CONNECTIONS: usize = 8;
-/// Connections beyond them that are answered with 503; more are closed at once.
-const MAX_REFUSED_CONNECTIONS: usize = 128;
-/// Longest head of a request in bytes.
-const MAX_HEAD_BYTES: usize = 16 << 10;
-/// Most header fields of a request.
-const MAX_HEADERS: usize = 64;
-/// For a whole request, its head and its body, since the connection began or since the answer before.
-const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
-/// For a body in any case: its head may have come late on a connection that was idle.
-const MIN_BODY_TIME: Duration = Duration::from_secs(2);
-/// For a connection with all of its requests: a client that reads no answers holds it no longer.
-const MAX_CONNECTION_TIME: Duration = Duration::from_secs(600);
-/// For the rest of a body that was refused, and how much of it is read.
-const MAX_REST_TIME: Duration = Duration::from_secs(2);
-const MAX_REST_BYTES: usize = 1 << 20;
-/// For requests that are being answered when the service stops.
-const MAX_LAST_TIME: Duration = Duration::from_secs(5);
-/// Between two looks at whether to stop, and after a connection that could not be accepted.
-const PAUSE: Duration = Duration::from_millis(20);
-
-const PLAIN: &str = "text/plain; charset=utf-8";
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// A witness with its key.
 pub struct WitnessService {
@@ -147,15 +109,6 @@ impl WitnessService {
     }
 }
 
-/// Who the peers of the service are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PeerLimit {
-    /// Its clients: the connections of each one are bounded.
-    Clients,
-    /// A proxy, which bounds those of its own clients.
-    Proxy,
-}
-
 /// The answers of a witness.
 pub fn router(service: Arc<WitnessService>) -> Router {
     Router::new().fallback(answer).with_state(service)
@@ -164,134 +117,15 @@ pub fn router(service: Arc<WitnessService>) -> Router {
 /// Answers until `stop` is set, and then the requests that were sent already.
 ///
 /// # Errors
-/// Kind `External` when no thread can be started, or the socket cannot be used.
+/// As [`http_server::serve`].
 pub fn serve(
     listener: TcpListener,
     service: WitnessService,
     limit: PeerLimit,
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let failed = |error: std::io::Error| {
-        let text = format!("cannot serve: {error}");
-        Error::new(ErrorKind::External, text)
-    };
-    listener.set_nonblocking(true).map_err(failed)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .max_blocking_threads(MAX_CONNECTIONS)
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let stopped = async {
-        while !stop.load(Ordering::SeqCst) {
-            sleep(PAUSE).await;
-        }
-    };
-    let served = runtime.block_on(async {
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-        accept(listener, service, limit, stopped).await;
-        Ok(())
-    });
-    // An answer that is late by now may hang in the system: it is not waited for.
-    runtime.shutdown_background();
-    served
-}
-
-async fn accept(
-    listener: tokio::net::TcpListener,
-    service: WitnessService,
-    limit: PeerLimit,
-    stopped: impl Future<Output = ()>,
-) {
     let warn = service.warn;
-    let router = router(Arc::new(service));
-    let busy = Router::new().fallback(too_many);
-    let peers = Peers::new(limit);
-    let refusals = Arc::new(Semaphore::new(MAX_REFUSED_CONNECTIONS));
-    let (stop, stopping) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    let mut stopped = pin!(stopped);
-    loop {
-        let accepted = tokio::select! {
-            () = &mut stopped => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok((stream, address)) => (stream, address.ip()),
-            Err(error) => {
-                // Too many open files, or a connection that was closed before it was accepted.
-                warn(&format!("cannot accept a connection: {error}"));
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
-        let stopping = stopping.clone();
-        if let Some(admitted) = peers.admit(peer) {
-            let router = router.clone();
-            connections.spawn(async move {
-                let pace = Arc::clone(&admitted.pace);
-                tokio::select! {
-                    () = admitted.displaced() => {}
-                    () = converse(stream, router, pace, stopping) => {}
-                }
-            });
-        } else if let Ok(slot) = Arc::clone(&refusals).try_acquire_owned() {
-            let busy = busy.clone();
-            connections.spawn(async move {
-                converse(stream, busy, Arc::default(), stopping).await;
-                drop(slot);
-            });
-        }
-    }
-    drop(listener);
-    // Every receiver sees the value, or is gone.
-    let _ = stop.send(true);
-    let all = async { while connections.join_next().await.is_some() {} };
-    let _ = timeout(MAX_LAST_TIME, all).await;
-}
-
-/// Serves one connection until its client, its time or the service ends.
-async fn converse(
-    stream: TcpStream,
-    router: Router,
-    pace: Arc<Pace>,
-    mut stopping: watch::Receiver<bool>,
-) {
-    let router = router.layer(Extension(pace));
-    // Without it answers are later, and not others.
-    let _ = stream.set_nodelay(true);
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // A client may end its half of the connection before it reads the answer.
-        .half_close(true)
-        .header_read_timeout(MAX_REQUEST_TIME)
-        .max_header_size(MAX_HEAD_BYTES)
-        .max_headers(MAX_HEADERS)
-        .title_case_headers(true)
-        .auto_date_header(false)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    let mut connection = pin!(connection);
-    let stop = async {
-        // An error means that the sender is gone, and the service with it.
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-    };
-    tokio::select! {
-        // A client that went away needs no answer.
-        _ = &mut connection => return,
-        () = stop => {}
-        () = sleep(MAX_CONNECTION_TIME) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    let _ = timeout(MAX_LAST_TIME, connection).await;
-}
-
-async fn too_many(request: Request) -> Response {
-    discard(request.into_body()).await;
-    let busy = text(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "too many connections; ask again later\n",
-    );
-    closing(busy)
+    http_server::serve(listener, router(Arc::new(service)), limit, warn, stop)
 }
 
 async fn answer(State(service): State<Arc<WitnessService>>, request: Request) -> Response {
@@ -343,35 +177,6 @@ async fn answer_in(pace: &Pace, service: Arc<WitnessService>, request: Request) 
     spawn_blocking(work).await.unwrap_or_else(internal)
 }
 
-type Wrong = (StatusCode, &'static str);
-
-/// Refuses a head that the framing of HTTP/1.1 allows and a witness does not need.
-fn check_head(headers: &HeaderMap, version: Version) -> Result<(), Wrong> {
-    let hosts = headers.get_all(HOST).iter().count();
-    if hosts > 1 || (version == Version::HTTP_11 && hosts == 0) {
-        let why = "the request names no host, or more than one";
-        return Err((StatusCode::BAD_REQUEST, why));
-    }
-    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    if let Some(coding) = codings.next() {
-        if codings.next().is_some() {
-            return Err((StatusCode::BAD_REQUEST, "the request has two lengths"));
-        }
-        if !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-            let why = "the only known transfer coding is chunked";
-            return Err((StatusCode::NOT_IMPLEMENTED, why));
-        }
-    }
-    let mut expected = headers.get_all(EXPECT).iter();
-    match expected.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
-        true => Ok(()),
-        false => Err((
-            StatusCode::EXPECTATION_FAILED,
-            "a witness does not support this expectation",
-        )),
-    }
-}
-
 /// The body of a request, which is no longer than a request of a witness can be, and comes in time.
 async fn read(headers: &HeaderMap, mut body: Body, left: Duration) -> Result<Vec<u8>, Wrong> {
     const TOO_LARGE: Wrong = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too long");
@@ -412,44 +217,11 @@ async fn read(headers: &HeaderMap, mut body: Body, left: Duration) -> Result<Vec
     }
 }
 
-/// Reads what still comes of a body for a moment: if the connection were closed at once, the client would lose the answer as
-/// well (RFC 9112 §9.6).
-async fn discard(mut body: Body) {
-    let reading = async {
-        let mut left = MAX_REST_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            left = left.saturating_sub(length);
-            if left == 0 {
-                return;
-            }
-        }
-    };
-    let _ = timeout(MAX_REST_TIME, reading).await;
-}
-
 fn refused(refusal: &Refusal) -> Response {
     let (kind, body) = refusal.body();
     let status = StatusCode::from_u16(refusal.status());
     let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     typed(status, kind, body)
-}
-
-/// A sentence, or a text.
-fn text(status: StatusCode, body: impl Into<Body>) -> Response {
-    typed(status, PLAIN, body)
-}
-
-fn typed(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
-    let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")];
-    (status, headers, body.into()).into_response()
-}
-
-/// The last answer on its connection.
-fn closing(mut response: Response) -> Response {
-    let close = HeaderValue::from_static("close");
-    response.headers_mut().insert(CONNECTION, close);
-    response
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Requests as bytes over real connections: where they end, what is refused, and that nothing is read without end.
 
 use super::*;
+use crate::http_server::{
+    MAX_CONNECTIONS, MAX_HEAD_BYTES, MAX_HEADERS, MAX_LAST_TIME, MAX_PEER_CONNECTIONS,
+};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use threadseal_core::key::KeyUsage;
 use threadseal_core::note::KeyName;

@@ -1,4 +1,4 @@
-//! [`Peers`]: who holds the connections of a witness, so that one peer does not hold them all.
+//! [`Peers`]: who holds the connections of a service, so that one peer does not hold them all.
 //!
 //! ```text
 //! a peer has its most           refused
@@ -105,7 +105,7 @@ impl Drop for Admitted {
 
 /// How the requests of one connection come.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     arrived: AtomicBool,
     since: Mutex<Duration>,
 }
@@ -125,17 +125,17 @@ impl Pace {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    pub(super) fn arrived(&self) {
+    pub(crate) fn arrived(&self) {
         self.arrived.store(true, Ordering::Relaxed);
     }
 
     /// The time of the next request begins.
-    pub(super) fn answered(&self) {
+    pub(crate) fn answered(&self) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = SystemClock.elapsed();
     }
 
     /// How long the rest of a request may take.
-    pub(super) fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = SystemClock.elapsed().saturating_sub(since);
         MAX_REQUEST_TIME.saturating_sub(taken).max(MIN_BODY_TIME)
