@@ -13,7 +13,7 @@ use threadseal_core::record::ThreadId;
 use threadseal_runtime::project::Project;
 
 /// Which project.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ProjectArgs {
     /// The project's folder, which contains .ai [default: the nearest such folder, from here
     /// upwards]
@@ -38,6 +38,12 @@ impl ProjectArgs {
     #[cfg(feature = "view")]
     pub(crate) fn is_named(&self) -> bool {
         self.project.is_some()
+    }
+
+    /// Is there one, which may be used?
+    #[cfg(feature = "capture")]
+    pub(crate) fn is_there(&self, context: &Context) -> bool {
+        self.open(context).is_ok()
     }
 
     /// The project, of any user.

@@ -153,6 +153,8 @@ pub(crate) const MAX_CGROUP_LEVELS: u32 = 8;
 pub(crate) const MAX_CHANGES_TOLD: usize = 64;
 /// How often a running thread checks for a request to end.
 pub(crate) const CANCEL_POLL: Duration = Duration::from_millis(200);
+/// How often it does where each request gives notice: a notice may be lost.
+pub(crate) const NOTICE_POLL: Duration = Duration::from_secs(5);
 /// How long a process that is asked to end may take before it is ended.
 pub(crate) const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a process that is ended may take to be gone: it may write to a slow disk.

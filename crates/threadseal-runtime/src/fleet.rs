@@ -26,18 +26,24 @@ const _: () = assert!(
 );
 
 mod again;
+mod census;
 mod database;
+mod exec;
 mod folders;
 mod giving;
 mod heads;
 mod held;
+mod meters;
+mod orphans;
 mod stop;
 mod verified;
 mod work;
 mod worker;
+pub use census::{Census, HeldOrder, Totals};
 pub use database::{Books, Fleet};
 pub use folders::{THREADS, transcript_of};
 pub use giving::{Given, OrderEnd};
+pub use meters::{METRICS_TYPE, Monitor};
 pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 #[cfg(test)]

@@ -14,6 +14,8 @@
 //! [`inspect`] reports contradictions in a registry. Ids are checked before they may become paths:
 //! a row with an invalid id is never returned.
 
+#[cfg(feature = "postgres")]
+mod activity;
 mod chain;
 mod free;
 mod inspect;
@@ -28,6 +30,8 @@ mod sqlite;
 mod store;
 mod thread;
 mod viewed;
+#[cfg(feature = "postgres")]
+pub use activity::Activity;
 pub use chain::{Chain, ChainFault};
 pub(crate) use free::create_free;
 pub(crate) use inspect::contradictions;
@@ -41,7 +45,7 @@ pub use recorded::Recorded;
 pub(crate) use recorded::suits;
 pub(crate) use row::{count_of, real_of, text_of};
 pub use sqlite::{RegistryView, SqliteRegistry};
-pub use store::Registry;
+pub use store::{Subject, Registry};
 pub use thread::{Filter, Listing, NewThread, Origin, Process, Thread};
 pub use viewed::ViewedRegistry;
 #[cfg(test)]

@@ -167,6 +167,21 @@ impl Limits {
         }
     }
 
+    /// What a use leaves of them; a second that began counts.
+    #[must_use]
+    pub fn less(&self, cost: &Cost) -> Self {
+        let seconds = cost.elapsed.as_secs() + u64::from(cost.elapsed.subsec_nanos() > 0);
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        Self {
+            turns: left(self.turns, cost.turns),
+            tokens: left(self.tokens, cost.tokens()),
+            spend: self.spend.map(|limit| limit.saturating_sub(cost.spend)),
+            spawns: left(self.spawns, cost.spawns),
+            depth: self.depth,
+            duration_seconds: left(self.duration_seconds, seconds),
+        }
+    }
+
     /// The names of the limits that are higher than those of `most`.
     pub fn above(&self, most: &Self) -> Vec<&'static str> {
         let higher = [

@@ -33,9 +33,9 @@ mod with_engine {
     use threadseal_runtime::budget::BudgetLedger;
     use threadseal_runtime::project::Project;
     use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
-    use threadseal_runtime::runner::orchestrator::Records;
+    use threadseal_runtime::runner::orchestrator::{Operation, Records};
     use threadseal_runtime::runner::{
-        Engine, GraphOrder, GraphResumption, Order, Recovered, ResumeMode, Resumption,
+        Engine, GraphOrder, GraphResumption, Healed, Order, Recovered, ResumeMode, Resumption,
     };
     use threadseal_runtime::toolbox::Cancel;
 
@@ -164,6 +164,29 @@ mod with_engine {
             _: &str,
             _: Duration,
         ) -> Result<Recovered, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn execute(
+            &self,
+            _: &Engine,
+            _: &Operation,
+            _: &str,
+            _: &Cancel,
+        ) -> Result<Value, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn orphaned(&self) -> Result<u64, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn recover_all(
+            &self,
+            _: &Engine,
+            _: &str,
+            _: Duration,
+        ) -> Result<Vec<Healed>, Error> {
             match *self {}
         }
 

@@ -9,7 +9,9 @@
 mod throwaway;
 
 mod bodies;
+mod healed;
 mod logged;
+mod monitored;
 mod orders;
 mod pruned;
 mod rows;

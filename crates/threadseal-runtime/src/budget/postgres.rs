@@ -14,8 +14,9 @@ use super::inspect;
 use super::{Budget, BudgetLedger, Hold};
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_INSPECTED_ROWS};
 use crate::money::{Nanos, Share};
-use crate::registry::Inspection;
+use crate::registry::{Activity, Inspection};
 use crate::status::Status;
+use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
@@ -81,6 +82,7 @@ WHERE thread_id = (SELECT thread_id FROM line ORDER BY height DESC LIMIT 1) FOR 
 pub struct PostgresBudgets {
     database: PostgresDatabase,
     lease: Option<Lease>,
+    activity: Arc<Activity>,
 }
 
 impl PostgresBudgets {
@@ -93,7 +95,17 @@ impl PostgresBudgets {
         Ok(Self {
             database: database.clone(),
             lease,
+            activity: Arc::default(),
         })
+    }
+
+    /// The same, which counts in `activity` what is paid through it.
+    #[must_use]
+    pub fn counting(self, activity: &Arc<Activity>) -> Self {
+        Self {
+            activity: Arc::clone(activity),
+            ..self
+        }
     }
 
     /// Finds contradictions in them, as [`super::inspect`] does for a file.
@@ -176,7 +188,9 @@ impl BudgetLedger for PostgresBudgets {
         amount: Nanos,
         at: Timestamp,
     ) -> Result<Budget, Error> {
-        self.write(thread, |books| books.commit(thread, key, amount, at))
+        let budget = self.write(thread, |books| books.commit(thread, key, amount, at))?;
+        self.activity.paid(amount);
+        Ok(budget)
     }
 
     fn release(&self, thread: &ThreadId, end: Status, at: Timestamp) -> Result<Nanos, Error> {

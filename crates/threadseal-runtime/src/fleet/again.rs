@@ -45,7 +45,7 @@ impl Fleet {
             Error::refused(text)
         })?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());
-        let recovered = while_held(&taken.lease, lasts, &asked, &cancel, || {
+        let recovered = while_held(&self.meters, &taken.lease, lasts, [&asked, &cancel], || {
             self.end(base, id, &taken)
         });
         self.give_back(

@@ -2,6 +2,7 @@
 
 use super::folders::{FOLDERS, THREADS, thread_of};
 use super::heads::Both;
+use super::meters::Meters;
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::project::{Project, ProjectId, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
@@ -17,7 +18,9 @@ use threadseal_store::heads::HeadStore;
 use threadseal_store::host::Host;
 use threadseal_store::postgres::files::{self, LeasedFs, Listing};
 use threadseal_store::postgres::leases::{Lease, Orders, Standing};
-use threadseal_store::postgres::{PostgresDatabase, PostgresHeadStore, PostgresTables, cell};
+use threadseal_store::postgres::{
+    Channel, PostgresDatabase, PostgresHeadStore, PostgresTables, cell,
+};
 use threadseal_store::sys::path_text;
 
 /// Did this database ever store threads? Any of their tables proves it, so that dropping one hides
@@ -46,6 +49,7 @@ pub struct Fleet {
     pub(super) orders: Orders,
     tables: PostgresTables,
     pub(super) registry: PostgresRegistry,
+    pub(super) meters: Arc<Meters>,
 }
 
 impl Fleet {
@@ -74,6 +78,7 @@ impl Fleet {
             orders: Orders::open(&database)?,
             tables: PostgresTables::make(&database)?,
             registry: PostgresRegistry::open(&database, None)?,
+            meters: Arc::default(),
             database,
         })
     }
@@ -174,7 +179,7 @@ impl Fleet {
     ) -> Result<Standing, Error> {
         let began = host.clock.elapsed();
         loop {
-            let hints = self.database.hints()?;
+            let marks = self.database.marks()?;
             let standing = self.orders.get(order)?;
             let standing =
                 standing.ok_or_else(|| Error::refused(format!("there is no order {order}")))?;
@@ -183,8 +188,9 @@ impl Fleet {
             if standing.state == "done" || is_over {
                 return Ok(standing);
             }
-            let left = longest.map_or(HINT_WAIT, |longest| longest.saturating_sub(waited));
-            self.database.wait(hints, left.min(HINT_WAIT));
+            let left = longest.map_or(Duration::MAX, |longest| longest.saturating_sub(waited));
+            let stop = || cancel.is_set();
+            self.database.wait(&[Channel::Ends], &marks, left, &stop);
         }
     }
 
@@ -242,19 +248,18 @@ impl Fleet {
 
     /// `base` with everything that threads write in the database, under this lease.
     pub(super) fn engine(&self, base: &Engine, lease: &Lease) -> Result<Engine, Error> {
-        let base = &base.services;
+        let (base, activity) = (&base.services, &self.meters.activity);
+        let registry = PostgresRegistry::open(&self.database, Some(lease.clone()))?;
+        let budgets = PostgresBudgets::open(&self.database, Some(lease.clone()))?;
         Ok(Engine::new(Services {
             host: self.host(&base.host, base.project.root(), Some(lease))?,
             project: self.project(&base.project)?,
-            registry: Arc::new(PostgresRegistry::open(&self.database, Some(lease.clone()))?),
-            budgets: Arc::new(PostgresBudgets::open(&self.database, Some(lease.clone()))?),
+            registry: Arc::new(registry.counting(activity)),
+            budgets: Arc::new(budgets.counting(activity)),
             ..base.clone()
         }))
     }
 }
-
-/// How long to sleep at most without looking.
-pub(super) const HINT_WAIT: Duration = Duration::from_millis(500);
 
 /// Is it of no use to try again?
 pub(super) fn is_final(error: &Error) -> bool {

@@ -8,7 +8,6 @@
 //! The row only shows when and where to look: anyone who can write it can claim anything in it.
 
 use super::Fleet;
-use super::database::HINT_WAIT;
 use crate::bounds::{MAX_CLAIM_CHARS, RESULT_GRACE};
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
@@ -24,6 +23,7 @@ use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_store::host::Host;
+use threadseal_store::postgres::Channel;
 use threadseal_store::postgres::leases::Standing;
 use threadseal_store::random;
 
@@ -246,7 +246,7 @@ impl Fleet {
         host: &Host,
     ) -> Result<OrderEnd, Error> {
         loop {
-            let hints = self.database.hints()?;
+            let marks = self.database.marks()?;
             let standing = self.standing(given.order)?;
             let is_over = standing.state == "done" || cancel.is_set();
             match self.result_of(records, given.order, &given.record)? {
@@ -258,7 +258,9 @@ impl Fleet {
                 Some(found) => return Ok(found),
                 None if is_over => return Ok(nothing(standing)),
                 None => {
-                    self.database.wait(hints, HINT_WAIT);
+                    let stop = || cancel.is_set();
+                    let ends = [Channel::Ends];
+                    self.database.wait(&ends, &marks, Duration::MAX, &stop);
                 }
             }
         }

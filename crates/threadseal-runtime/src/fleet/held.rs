@@ -33,7 +33,7 @@ impl Fleet {
             Error::refused(text)
         })?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());
-        let done = while_held(&taken.lease, lasts, &asked, &cancel, || {
+        let done = while_held(&self.meters, &taken.lease, lasts, [&asked, &cancel], || {
             let host = self.host(local, Path::new("/"), Some(&taken.lease))?;
             Ok(work(&host))
         });

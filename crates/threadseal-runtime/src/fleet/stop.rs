@@ -14,6 +14,7 @@
 use super::database::is_final;
 use super::work::{is_live, while_held};
 use super::{Fleet, THREADS};
+use crate::bounds::LEASE_TIME;
 use crate::registry::Thread;
 use crate::runner::{Engine, KILLED, Recovered};
 use crate::status::Status;
@@ -65,6 +66,9 @@ impl Fleet {
         let standing = self.standing(order)?;
         let looking = self.looking(base)?;
         let ended = looking.ended(id);
+        if standing.state == "done" && ended == Some(Status::Suspended) {
+            return self.cancel_suspended(base, id, order);
+        }
         if standing.state == "done" {
             let status = ended.map_or(
                 "not run by any process (hint: threadseal thread recover)",
@@ -79,6 +83,37 @@ impl Fleet {
             (Some(status), true) => Err(Error::refused(format!("{id} is {status}: it has ended"))),
             (None, _) => self.ask(&looking, id, order),
         }
+    }
+
+    /// Ends a thread that waits for a person's decision, as `cancelled`. Meanwhile its order is held here;
+    /// afterwards it is done, as before.
+    fn cancel_suspended(
+        &self,
+        base: &Engine,
+        id: &ThreadId,
+        order: i64,
+    ) -> Result<Cancelled, Error> {
+        let holder = random::array(&*base.services.host.random)?;
+        let worker = format!("cancel {}", std::process::id());
+        let taken = self.orders.seize(order, &worker, holder, LEASE_TIME)?;
+        let taken = taken.ok_or_else(|| {
+            Error::refused(format!(
+                "order {order} of {id} was taken by a worker at this moment"
+            ))
+        })?;
+        let (asked, cancel) = (Cancel::default(), Cancel::default());
+        let held = [&asked, &cancel];
+        let ended = while_held(&self.meters, &taken.lease, LEASE_TIME, held, || {
+            self.engine(base, &taken.lease)?.cancel_suspended(id)
+        });
+        let result = json!({"success": false, "thread_id": id.as_str(), "status": Status::Cancelled.as_str(),
+                            "error": "it was cancelled while it waited"});
+        let result = match (&ended, taken.result) {
+            (Err(_), Some(before)) => before,
+            _ => result.to_string(),
+        };
+        taken.lease.finish(&result)?;
+        ended.map(|()| Cancelled::Asked(id.clone()))
     }
 
     /// The state of an order's row.
@@ -143,7 +178,7 @@ impl Fleet {
         let taken = self.orders.wrest(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| Error::refused(format!("there is no order {order}")))?;
         let (asked, cancel) = (Cancel::default(), Cancel::default());
-        let killed = while_held(&taken.lease, lasts, &asked, &cancel, || {
+        let killed = while_held(&self.meters, &taken.lease, lasts, [&asked, &cancel], || {
             self.end_killed(base, id, &taken)
         });
         self.give_back(id, &taken, killed, KILLED)

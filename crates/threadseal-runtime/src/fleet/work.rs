@@ -4,6 +4,8 @@ use super::Fleet;
 use super::database::is_final;
 use super::folders::thread_of;
 use super::giving::OrderEnd;
+use super::meters::Meters;
+use crate::bounds::CANCEL_POLL;
 use crate::limit::Limits;
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
@@ -15,30 +17,28 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
-use threadseal_store::postgres::files;
+use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::postgres::leases::Lease;
+use threadseal_store::postgres::{Channel, Marks, files};
 
-/// Does `work` while another thread renews the lease. Sets `cancel` when the lease is lost, or
-/// where `asked` is set.
+/// Does `work` while another thread renews the lease. Sets `cancel` when the lease is lost or cannot
+/// be renewed in its time, or where `asked` is set.
 pub(super) fn while_held<T>(
+    meters: &Meters,
     lease: &Lease,
     lasts: Duration,
-    asked: &Cancel,
-    cancel: &Cancel,
+    [asked, cancel]: [&Cancel; 2],
     work: impl FnOnce() -> T,
 ) -> T {
     std::thread::scope(|scope| {
         let (stop, stopped) = channel::<()>();
         scope.spawn(move || {
-            loop {
-                match stopped.recv_timeout(lasts / 3) {
-                    Err(RecvTimeoutError::Timeout) => {}
-                    _ => return,
-                }
+            let mut keeper = Keeper::of(meters, lease, lasts);
+            while stopped.recv_timeout(keeper.pause()) == Err(RecvTimeoutError::Timeout) {
                 // A worker that lost it stops, with its tools.
-                if asked.is_set() || lease.renew(lasts).is_err() {
+                if asked.is_set() || !keeper.keeps() {
                     cancel.set();
                 }
             }
@@ -47,6 +47,70 @@ pub(super) fn while_held<T>(
         drop(stop);
         done
     })
+}
+
+/// Renews a lease at each third of its time, and looks when a notice of a request arrives: another
+/// process may have taken it.
+struct Keeper<'a> {
+    meters: &'a Meters,
+    lease: &'a Lease,
+    lasts: Duration,
+    /// When it was renewed, and when that was tried.
+    renewed: Duration,
+    tried: Duration,
+    marks: Option<Marks>,
+}
+
+impl<'a> Keeper<'a> {
+    fn of(meters: &'a Meters, lease: &'a Lease, lasts: Duration) -> Self {
+        let now = SystemClock.elapsed();
+        Self {
+            meters,
+            lease,
+            lasts,
+            renewed: now,
+            tried: now,
+            marks: lease.database().marks().ok(),
+        }
+    }
+
+    /// Until it looks again.
+    fn pause(&self) -> Duration {
+        CANCEL_POLL.min(self.lasts / 6)
+    }
+
+    /// Does it still hold, as far as is known? A server that is away for a moment takes no lease.
+    fn keeps(&mut self) -> bool {
+        let asked = self.is_asked();
+        let now = SystemClock.elapsed();
+        if now.saturating_sub(self.tried) < self.lasts / 3 {
+            return !asked || !is_lost(&self.lease.check());
+        }
+        self.tried = now;
+        let renewed = self.lease.renew(self.lasts);
+        match renewed {
+            Ok(()) => {
+                self.renewed = now;
+                self.meters.answered();
+            }
+            Err(_) => Meters::count(&self.meters.errors),
+        }
+        !is_lost(&renewed) && now.saturating_sub(self.renewed) < self.lasts
+    }
+
+    /// Did a request come since the last look?
+    fn is_asked(&mut self) -> bool {
+        let Ok(now) = self.lease.database().marks() else {
+            return false;
+        };
+        let before = self.marks.replace(now);
+        before.is_some_and(|before| now.differ(&before, &[Channel::Requests]))
+    }
+}
+
+fn is_lost(checked: &Result<(), Error>) -> bool {
+    let kind = checked.as_ref().err().map(Error::kind);
+    kind == Some(ErrorKind::Superseded)
 }
 
 /// Does its row claim that it runs, although its worker holds no lease any more?
@@ -134,9 +198,8 @@ impl Fleet {
         let mut result = None;
         for root in roots {
             let ended = match held.order.line().task {
-                // A run of a graph ends with its worker: its successor decides about its calls,
-                // and about limits.
-                Task::Graph | Task::WalkOn(_) => Self::end_run(engine, records, root)?,
+                // A run of a graph ends with its worker, and a new one continues it.
+                Task::Graph | Task::WalkOn(_) => Self::walk_on(engine, records, root, held, ends)?,
                 Task::Run | Task::GoOn(_) => Self::go_on(engine, records, root, held, ends)?,
             };
             result = ended.or(result);
@@ -157,10 +220,26 @@ impl Fleet {
         Ok(lost)
     }
 
-    /// Ends a run of a graph whose worker is gone; None where it had left no record.
-    fn end_run(engine: &Engine, records: &Records, run: &Thread) -> Result<Option<Value>, Error> {
+    /// Ends a run of a graph whose worker is gone, and continues it in a new one if no call has an unknown
+    /// outcome. None where it had left no record.
+    fn walk_on(
+        engine: &Engine,
+        records: &Records,
+        run: &Thread,
+        held: &Held<'_>,
+        ends: bool,
+    ) -> Result<Option<Value>, Error> {
         let has_record = records.has_record(&run.id);
+        let had_ended = engine.ended(&run.id).is_some();
         let recovered = engine.recover(&run.id)?;
+        if has_record && !had_ended && !ends {
+            match engine.continue_graph(&run.id, held.cancel) {
+                Ok(ran) => return Ok(Some(ran.to_json())),
+                // A person decides, or it cannot continue at all.
+                Err(error) if is_final(&error) => held.lease.check()?,
+                Err(error) => return Err(error),
+            }
+        }
         Ok(has_record.then(|| {
             json!({"success": false, "thread_id": run.id.as_str(), "status": recovered.status.as_str(),
                    "error": "its worker was lost; see: threadseal graph resume",

@@ -11,21 +11,25 @@
 use super::chain::unknown;
 use super::inspect::{self, Typed};
 use super::rules;
-use super::{Filter, Inspection, Listing, NewThread, Origin, Process, Recorded, Registry, Thread};
+use super::{
+    Activity, Filter, Inspection, Listing, NewThread, Subject, Origin, Process, Recorded, Registry,
+    Thread,
+};
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::limit::Cost;
 use crate::money::Nanos;
 use crate::status::Status;
 use serde_json::Value as Json;
+use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 use threadseal_store::postgres::leases::Lease;
-use threadseal_store::postgres::{PostgresDatabase, Session, Value, cell};
+use threadseal_store::postgres::{Channel, Marks, PostgresDatabase, Session, Value, cell};
 use tokio_postgres::Row;
 
-const VERSIONS: [&str; 2] = [
+const VERSIONS: [&str; 3] = [
     "
 CREATE TABLE threadseal_threads (
   thread_id text COLLATE \"C\" PRIMARY KEY,
@@ -64,6 +68,9 @@ ALTER TABLE threadseal_threads ADD COLUMN cost text GENERATED ALWAYS AS (
   ',\"spend\":' || (spend_nanos / 1000000000)::text || '.' || lpad((spend_nanos % 1000000000)::text, 9, '0') ||
   ',\"spawns\":' || spawn_count::text || '}') STORED;
 ",
+    "
+CREATE INDEX threadseal_threads_live ON threadseal_threads (order_id) WHERE status IN ('created', 'running');
+",
 ];
 
 const COLUMNS: &str = "thread_id, directive, parent_id, status, created_at, updated_at, completed_at,
@@ -91,6 +98,7 @@ const COUNTED: [&str; 7] = [
 pub struct PostgresRegistry {
     database: PostgresDatabase,
     lease: Option<Lease>,
+    activity: Arc<Activity>,
 }
 
 impl PostgresRegistry {
@@ -104,7 +112,17 @@ impl PostgresRegistry {
         Ok(Self {
             database: database.clone(),
             lease,
+            activity: Arc::default(),
         })
+    }
+
+    /// The same, which counts in `activity` what threads do through it.
+    #[must_use]
+    pub fn counting(self, activity: &Arc<Activity>) -> Self {
+        Self {
+            activity: Arc::clone(activity),
+            ..self
+        }
     }
 
     /// The order to which a thread belongs.
@@ -156,7 +174,7 @@ impl PostgresRegistry {
             }
             work(session)
         })?;
-        // Threads that wait for this one read its row again.
+        // A view of this thread reads its row again.
         self.database.tell()?;
         Ok(done)
     }
@@ -302,14 +320,17 @@ impl Registry for PostgresRegistry {
         to: Status,
         at: Timestamp,
     ) -> Result<Status, Error> {
-        self.write(|session| {
+        let before = self.write(|session| {
             let before = rules::step(&self.known(session, id)?, expected, to)?;
             let ended = to.is_terminal().then(|| at.to_python_text());
             let columns: [(&str, Value<'_>); 2] =
                 [("status", &to.as_str()), ("completed_at", &ended)];
             self.set(session, id, at, &columns)?;
+            over(session, to)?;
             Ok(before)
-        })
+        })?;
+        self.activity.ended(to);
+        Ok(before)
     }
 
     fn correct(&self, id: &ThreadId, to: Status, at: Timestamp) -> Result<(), Error> {
@@ -318,8 +339,11 @@ impl Registry for PostgresRegistry {
             let ended = to.is_terminal().then(|| at.to_python_text());
             let columns: [(&str, Value<'_>); 2] =
                 [("status", &to.as_str()), ("completed_at", &ended)];
-            self.set(session, id, at, &columns)
-        })
+            self.set(session, id, at, &columns)?;
+            over(session, to)
+        })?;
+        self.activity.ended(to);
+        Ok(())
     }
 
     fn link(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<(), Error> {
@@ -343,17 +367,20 @@ impl Registry for PostgresRegistry {
 
     fn set_cost(&self, id: &ThreadId, cost: &Cost, at: Timestamp) -> Result<(), Error> {
         let elapsed = u64::try_from(cost.elapsed.as_micros()).unwrap_or(u64::MAX);
-        self.change(
-            id,
-            at,
-            &[
-                ("turns", &signed(cost.turns)),
-                ("input_tokens", &signed(cost.input_tokens)),
-                ("output_tokens", &signed(cost.output_tokens)),
-                ("spend_nanos", &cost.spend.to_i64()),
-                ("elapsed_micros", &signed(elapsed)),
-            ],
-        )
+        let columns: [(&str, Value<'_>); 5] = [
+            ("turns", &signed(cost.turns)),
+            ("input_tokens", &signed(cost.input_tokens)),
+            ("output_tokens", &signed(cost.output_tokens)),
+            ("spend_nanos", &cost.spend.to_i64()),
+            ("elapsed_micros", &signed(elapsed)),
+        ];
+        let before = self.write(|session| {
+            let known = self.known(session, id)?;
+            self.set(session, id, at, &columns)?;
+            Ok([known.turns, known.input_tokens, known.output_tokens])
+        })?;
+        self.activity.cost(before, cost);
+        Ok(())
     }
 
     fn set_result(&self, id: &ThreadId, result: &Json, at: Timestamp) -> Result<(), Error> {
@@ -407,12 +434,37 @@ impl Registry for PostgresRegistry {
         self.database.place().to_owned()
     }
 
-    fn hints(&self) -> Result<Option<u64>, Error> {
-        self.database.hints().map(Some)
+    fn notices(&self, subject: Subject) -> Result<Option<u64>, Error> {
+        let marks = self.database.marks()?;
+        Ok(Some(marks.of(channel_of(subject))))
     }
 
-    fn wait_for_hint(&self, hints: u64, longest: Duration) {
-        self.database.wait(hints, longest);
+    fn wait_for_notice(
+        &self,
+        subject: Subject,
+        known: u64,
+        longest: Duration,
+        stop: &dyn Fn() -> bool,
+    ) {
+        let channel = channel_of(subject);
+        let marks = Marks::known(channel, known);
+        self.database.wait(&[channel], &marks, longest, stop);
+    }
+}
+
+fn channel_of(subject: Subject) -> Channel {
+    match subject {
+        Subject::Change => Channel::Ledger,
+        Subject::End => Channel::Ends,
+        Subject::Request => Channel::Requests,
+    }
+}
+
+/// Gives notice of a thread that is over for its time.
+fn over(session: &Session<'_>, status: Status) -> Result<(), Error> {
+    match status.is_terminal() || status == Status::Suspended {
+        true => session.notify(Channel::Ends),
+        false => Ok(()),
     }
 }
 
@@ -513,17 +565,34 @@ mod tests {
             "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at)
              VALUES ('a', 'd', 'running', '', '')",
         );
-        let hints = || there.hints().unwrap().unwrap();
+        let notices = || there.notices(Subject::End).unwrap().unwrap();
         let hears_after = |mark: u64| {
-            (0..400).any(|_| {
-                there.wait_for_hint(mark, Duration::from_millis(50));
-                hints() != mark
+            (0..40).any(|_| {
+                there.wait_for_notice(Subject::End, mark, Duration::from_secs(1), &|| false);
+                notices() != mark
             })
         };
-        // That it listens is the first hint.
+        // That it listens is the first notice.
         assert!(hears_after(0));
-        let mark = hints();
+        // A change that is no end wakes no waiting process.
+        let mark = notices();
         here.set_model(&id("a"), "m", at(1)).unwrap();
+        here.set_status(&id("a"), None, Status::Completed, at(2))
+            .unwrap();
+        assert!(hears_after(mark));
+        assert_eq!(notices(), mark + 1);
+        // Its connection ends: it looks again, and hears again.
+        let mark = notices();
+        cluster.sql(
+            database_of(&url),
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND query LIKE 'LISTEN%'",
+        );
+        assert!(hears_after(mark));
+        let lost = notices();
+        assert!(hears_after(lost));
+        let mark = notices();
+        here.correct(&id("a"), Status::Error, at(3)).unwrap();
         assert!(hears_after(mark));
     }
 

@@ -12,6 +12,17 @@ use threadseal_core::error::Error;
 use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_core::time::Timestamp;
 
+/// What a registry of many machines gives notice of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A row changed.
+    Change,
+    /// A thread ended, or was suspended.
+    End,
+    /// A thread is asked to end, or its worker lost the lease.
+    Request,
+}
+
 /// A store of threads.
 pub trait Registry: fmt::Debug + Send + Sync {
     /// Adds a thread, `created`.
@@ -100,18 +111,25 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Where it is, for people.
     fn place(&self) -> String;
 
-    /// The number of its change notices; None where it sends none.
+    /// The number of its notices of this kind; None where it sends none.
     ///
     /// # Errors
     /// Kind `External` when it cannot begin to listen.
-    fn hints(&self) -> Result<Option<u64>, Error> {
+    fn notices(&self, subject: Subject) -> Result<Option<u64>, Error> {
+        let _ = subject;
         Ok(None)
     }
 
-    /// Waits for a change notice after the first `hints`, at most `longest`. Notices may be lost:
-    /// read the rows in any case.
-    fn wait_for_hint(&self, hints: u64, longest: Duration) {
-        let _ = (hints, longest);
+    /// Waits for a notice after the first `known`, at most `longest` and one poll, or until `stop`.
+    /// Notices may be lost: look in any case.
+    fn wait_for_notice(
+        &self,
+        subject: Subject,
+        known: u64,
+        longest: Duration,
+        stop: &dyn Fn() -> bool,
+    ) {
+        let _ = (subject, known, longest, stop);
     }
 
     /// The whole chain of `id`, from its first thread on.

@@ -195,6 +195,14 @@ impl Engine {
         graph_run::resume::resume(&self.services, STARTER, wanted, None)
     }
 
+    /// Continues a run of which a worker was lost, with what is left of its limits.
+    ///
+    /// # Errors
+    /// As [`Engine::resume_graph`].
+    pub(crate) fn continue_graph(&self, run: &ThreadId, cancel: &Cancel) -> Result<Ran, Error> {
+        graph_run::resume::go_on(&self.services, STARTER, run, cancel)
+    }
+
     /// Would [`Engine::resume_graph`] continue, and from where? Takes no lock and writes nothing.
     ///
     /// # Errors
@@ -251,6 +259,16 @@ impl Engine {
     /// As [`Engine::heal`].
     pub fn look_for_orphans(&self) -> Result<Found, Error> {
         orphans::scan(&self.services)
+    }
+
+    /// Ends a thread that waits for a person's decision, as `cancelled`.
+    pub(crate) fn cancel_suspended(&self, id: &ThreadId) -> Result<(), Error> {
+        stop::cancel_suspended(&self.services, id)
+    }
+
+    /// Gives row and budget of a thread an end, whose record does not verify and gets none.
+    pub(crate) fn give_up(&self, id: &ThreadId, why: &Error) -> Result<(), Error> {
+        orphans::give_up(&self.services, id, why)
     }
 
     /// As [`Engine::recover`]; a thread without an end of its own gets the status `killed`.

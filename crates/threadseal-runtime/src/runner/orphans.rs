@@ -255,7 +255,7 @@ fn root(
 
 /// A record that does not verify gets no end: only its row and its budget do. A thread of another
 /// project is left as it is.
-fn give_up(services: &Services, id: &ThreadId, why: &Error) -> Result<(), Error> {
+pub(super) fn give_up(services: &Services, id: &ThreadId, why: &Error) -> Result<(), Error> {
     if project_id::check_thread(&services.host, &services.project, &services.trust, id).is_err() {
         return Ok(());
     }

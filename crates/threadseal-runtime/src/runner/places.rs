@@ -18,7 +18,7 @@ use crate::left_file::{Foreign, LeftFile};
 use crate::limit::Cost;
 use crate::money::Nanos;
 use crate::process_id::ProcessId;
-use crate::registry::{Recorded, Thread};
+use crate::registry::{Recorded, Subject, Thread};
 use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -117,7 +117,7 @@ impl Places {
 
     /// The same where it costs no question to a database.
     pub(super) fn look_aside(&self) {
-        if matches!(self.services.registry.hints(), Ok(None)) {
+        if matches!(self.services.registry.notices(Subject::Change), Ok(None)) {
             self.look();
         }
     }

@@ -21,18 +21,19 @@ use super::places::Places;
 use super::record_writer::WriteHandle;
 use super::recover;
 use super::services::{Notice, Services};
-use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
+use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, NOTICE_POLL, TERMINATE_PATIENCE};
 use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
 use crate::project::{Project, ThreadFolder};
-use crate::registry::{Filter, Thread};
+use crate::registry::{Filter, Subject, Thread};
 use crate::signed_file::{Put, SignedFile, read_verified};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ThreadId;
 use threadseal_core::trust::Trust;
@@ -116,6 +117,15 @@ pub(in crate::runner) fn leave_request(
     .map(drop)
 }
 
+/// Cancels a thread that waits for a person's decision, for the holder of its order.
+///
+/// # Errors
+/// Kind `Refused` when it does not wait; nothing is changed then.
+pub(in crate::runner) fn cancel_suspended(services: &Services, id: &ThreadId) -> Result<(), Error> {
+    let recorder = held_record::hold(services, id)?;
+    cancel_held(services, id, &services.project.thread(id), &recorder)
+}
+
 /// Cancels a thread that waits for a person's decision, under the lock of its record.
 fn cancel_held(
     services: &Services,
@@ -186,9 +196,8 @@ pub(in crate::runner) fn attend(
     let (services, id, cancel) = (services.clone(), id.clone(), cancel.clone());
     let folder = services.project.thread(&id);
     let look = move || {
-        let mut told = false;
-        while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
-            places.look_aside();
+        let (mut told, mut known) = (false, None);
+        while until_request(&services, &stopped, &places, &mut known) {
             if services.host.fs.symlink_metadata(&folder.cancel()).is_err() {
                 continue;
             }
@@ -217,6 +226,27 @@ pub(in crate::runner) fn attend(
         stop: Some(stop),
         running: thread::Builder::new().spawn(look).ok(),
     }
+}
+
+/// Waits until it is time to look for a request; false where nothing runs any more. A registry of many
+/// machines gives notice of each request; `known` is the number at the look before.
+fn until_request(
+    services: &Services,
+    stopped: &Receiver<()>,
+    places: &Places,
+    known: &mut Option<u64>,
+) -> bool {
+    let mut waited = Duration::ZERO;
+    while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
+        places.look_aside();
+        waited += CANCEL_POLL;
+        let now = services.registry.notices(Subject::Request).ok().flatten();
+        if now.is_none() || now != *known || waited >= NOTICE_POLL {
+            *known = now;
+            return true;
+        }
+    }
+    false
 }
 
 /// Ends a thread's process, with all threads that it runs.

@@ -10,7 +10,7 @@
 
 use super::connect::{self, Facts, Server};
 use super::failure::{Failure, Tries};
-use super::hint::{Listener, Teller};
+use super::hint::{Channel, Listener, Marks, Teller};
 use crate::runtime::wait_for;
 use deadpool_postgres::{Object, Pool};
 use std::cell::Cell;
@@ -262,7 +262,12 @@ impl PostgresDatabase {
         Err(self.server.external("it does not answer"))
     }
 
-    /// Sends waiting processes a hint of a change; it may be lost.
+    /// Does the server answer at this moment?
+    pub fn is_there(&self) -> bool {
+        self.once("SELECT 1", &[]).is_ok()
+    }
+
+    /// Sends waiting processes a hint of a change in a ledger; it may be lost.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when no thread can be started.
@@ -270,19 +275,30 @@ impl PostgresDatabase {
         self.teller.tell(&self.pool)
     }
 
-    /// The number of received hints; begins to listen.
+    /// The numbers of received hints; begins to listen.
     ///
     /// # Errors
     /// As [`PostgresDatabase::tell`].
-    pub fn hints(&self) -> Result<u64, Error> {
+    pub fn marks(&self) -> Result<Marks, Error> {
         self.listener.start(&self.server)?;
-        Ok(self.listener.hints())
+        Ok(self.listener.marks())
     }
 
-    /// Waits for a hint after the first `hints`, at most `longest`, and returns how long; read the
-    /// data in any case.
-    pub fn wait(&self, hints: u64, longest: Duration) -> Duration {
-        self.listener.wait(hints, longest)
+    /// Does it receive hints at this moment?
+    pub fn hears(&self) -> bool {
+        self.listener.hears()
+    }
+
+    /// Waits for a hint of these channels after `marks`: at most `longest` and one poll, or until
+    /// `stop`. Returns how long; read the data in any case.
+    pub fn wait(
+        &self,
+        channels: &[Channel],
+        marks: &Marks,
+        longest: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Duration {
+        self.listener.wait(channels, marks, longest, stop)
     }
 }
 
@@ -381,6 +397,14 @@ impl<'c> Session<'c> {
     /// As [`Session::query`].
     pub fn batch(&self, sql: &str) -> Result<(), Error> {
         self.answer(self.client.batch_execute(sql))
+    }
+
+    /// Sends a hint if this transaction is committed.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub fn notify(&self, channel: Channel) -> Result<(), Error> {
+        self.batch(&format!("NOTIFY {}", channel.name()))
     }
 
     /// Waits for an answer, and not for ever.

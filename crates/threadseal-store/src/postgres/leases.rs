@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! threadseal_orders   id, state ready | taken | done, task, result, token, holder, worker,
-//!                     expires_at, aside
+//!                     expires_at, aside, ready_at, failures
 //!
 //! put ─► ready ── take: token + 1, holder, expiry ─► taken ── finish ─► done
 //!          ▲                                          │ │
@@ -25,6 +25,7 @@
 //! lower token (`fence_backwards`), whatever is written into the row.
 
 use super::database::{PostgresDatabase, Session, Value, cell};
+use super::hint::Channel;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::Row;
@@ -40,7 +41,7 @@ const MAX_TASK: i32 = 1 << 20;
 /// Most unusable rows that are listed at once.
 const MAX_UNUSABLE: i64 = 100;
 
-const VERSIONS: [&str; 2] = [
+const VERSIONS: [&str; 3] = [
     "
 CREATE TABLE threadseal_orders (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -59,6 +60,11 @@ CREATE INDEX threadseal_orders_open ON threadseal_orders (id) WHERE state <> 'do
     "
 ALTER TABLE threadseal_orders ADD COLUMN aside text;
 ",
+    "
+ALTER TABLE threadseal_orders ADD COLUMN ready_at timestamptz NOT NULL DEFAULT now();
+ALTER TABLE threadseal_orders ADD COLUMN failures integer NOT NULL DEFAULT 0;
+CREATE INDEX threadseal_orders_aside ON threadseal_orders (id) WHERE aside IS NOT NULL;
+",
 ];
 
 const TAKE: &str = "
@@ -67,7 +73,8 @@ SET state = 'taken', token = token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
 WHERE id = (
   SELECT id FROM threadseal_orders
-  WHERE (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
+  WHERE ((state = 'ready' AND ready_at <= clock_timestamp())
+      OR (state = 'taken' AND expires_at <= clock_timestamp()))
     AND aside IS NULL AND token < $4 AND octet_length(task) <= $5 AND id <> ALL($6)
   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, token, task, coalesce(state = 'taken' AND holder = $1 AND expires_at > clock_timestamp(), false)";
@@ -87,7 +94,7 @@ ORDER BY id LIMIT $4";
 const SET_ASIDE: &str = "
 UPDATE threadseal_orders
 SET state = 'done', aside = $2, result = $3, expires_at = NULL, ended_at = clock_timestamp()
-WHERE id = $1 AND state IS DISTINCT FROM 'done' RETURNING 1";
+WHERE id = $1 AND state IS DISTINCT FROM 'done' RETURNING 1, pg_notify('threadseal_ends', '')";
 
 const SEIZE: &str = "
 WITH before AS (
@@ -99,16 +106,29 @@ SET state = 'taken', token = o.token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
 FROM before b WHERE o.id = b.id
 RETURNING o.id, o.token, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END,
-  coalesce(o.state = 'taken' AND o.holder = $1 AND o.expires_at > clock_timestamp(), false)";
+  coalesce(o.state = 'taken' AND o.holder = $1 AND o.expires_at > clock_timestamp(), false),
+  CASE WHEN $5 THEN pg_notify('threadseal_requests', '') END";
 
 const REOPEN: &str = "
-UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, aside = NULL, expires_at = NULL, ended_at = NULL
-WHERE id = $1 AND token = $2 AND state = 'done' RETURNING 1";
+UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, aside = NULL, expires_at = NULL, ended_at = NULL,
+  ready_at = clock_timestamp(), failures = 0
+WHERE id = $1 AND token = $2 AND state = 'done' RETURNING 1, pg_notify('threadseal_orders', '')";
 
 const WITHDRAW: &str = "
 UPDATE threadseal_orders SET state = 'done', result = $3, expires_at = NULL, ended_at = clock_timestamp()
 WHERE id = $1 AND token = $2 AND (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
-RETURNING 1";
+RETURNING 1, pg_notify('threadseal_ends', '')";
+
+/// After a failure an order waits: 1, 4, 16, 64, then 256 seconds.
+const GIVE_UP_FAILED: &str = "
+UPDATE threadseal_orders SET failures = failures + 1, expires_at = NULL,
+  ready_at = clock_timestamp() + least(power(4, failures), 256) * interval '1 second',
+  state = CASE WHEN failures + 1 >= $4 THEN 'done' ELSE 'ready' END,
+  aside = CASE WHEN failures + 1 >= $4 THEN $5 END,
+  result = CASE WHEN failures + 1 >= $4 THEN $6 END,
+  ended_at = CASE WHEN failures + 1 >= $4 THEN clock_timestamp() END
+WHERE id = $1 AND token = $2 AND holder = $3 AND state = 'taken' AND expires_at > clock_timestamp()
+RETURNING state, pg_notify(CASE state WHEN 'done' THEN 'threadseal_ends' ELSE 'threadseal_orders' END, '')";
 
 /// The row of a lease that still holds. The share lock keeps other processes from a takeover until
 /// the end of the transaction.
@@ -188,15 +208,15 @@ impl Orders {
         })
     }
 
-    /// Adds an order, and sends workers a hint.
+    /// Adds an order, and hints workers at it.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the server fails; here and below.
     pub fn put(&self, task: &str) -> Result<i64, Error> {
-        let sql = "INSERT INTO threadseal_orders (task) VALUES ($1) RETURNING id";
+        let sql = "INSERT INTO threadseal_orders (task) VALUES ($1)
+                   RETURNING id, pg_notify('threadseal_orders', '')";
         let rows = self.database.once(sql, &[&task])?;
         let id = rows.first().map(|row| cell(row, 0)).transpose()?;
-        self.database.tell()?;
         id.ok_or_else(|| Error::new(ErrorKind::External, "PostgreSQL returned no number"))
     }
 
@@ -254,8 +274,9 @@ impl Orders {
     /// # Errors
     /// As [`Orders::put`].
     pub fn set_aside(&self, order: i64, why: &str, result: &str) -> Result<(), Error> {
-        self.database.once(SET_ASIDE, &[&order, &why, &result])?;
-        self.database.tell()
+        self.database
+            .once(SET_ASIDE, &[&order, &why, &result])
+            .map(drop)
     }
 
     /// Takes this very order in any state; None when a process holds it, or there is none. The new
@@ -344,7 +365,6 @@ impl Orders {
     pub fn reopen(&self, order: i64, token: u64, task: &str) -> Result<bool, Error> {
         let token = i64::try_from(token).unwrap_or(i64::MAX);
         let rows = self.database.once(REOPEN, &[&order, &token, &task])?;
-        self.database.tell()?;
         Ok(!rows.is_empty())
     }
 
@@ -356,7 +376,6 @@ impl Orders {
     pub fn withdraw(&self, order: i64, token: u64, result: &str) -> Result<bool, Error> {
         let token = i64::try_from(token).unwrap_or(i64::MAX);
         let rows = self.database.once(WITHDRAW, &[&order, &token, &result])?;
-        self.database.tell()?;
         Ok(!rows.is_empty())
     }
 
@@ -394,6 +413,21 @@ impl Orders {
             .read(|session| cell(&session.one(sql, &[&WORKER_SESSION])?, 0))
     }
 
+    /// How long it takes until an order can be taken that is none of `except`: its lease expires, or its
+    /// pause ends. None where there is none.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn next_due(&self, except: &[i64]) -> Result<Option<Duration>, Error> {
+        let sql = "SELECT (extract(epoch FROM min(CASE state WHEN 'taken' THEN expires_at ELSE ready_at END)
+                     - clock_timestamp()) * 1000000)::bigint
+                   FROM threadseal_orders WHERE state IN ('taken', 'ready') AND aside IS NULL AND id <> ALL($1)";
+        self.database.read(|session| {
+            let left: Option<i64> = cell(&session.one(sql, &[&except])?, 0)?;
+            Ok(left.map(|left| Duration::from_micros(unsigned(left))))
+        })
+    }
+
     /// The number of unfinished orders, except `except`.
     ///
     /// # Errors
@@ -422,6 +456,11 @@ impl Lease {
     /// The fencing token: how often the order was taken, this time included.
     pub fn token(&self) -> u64 {
         unsigned(self.token)
+    }
+
+    /// Where its order is.
+    pub fn database(&self) -> &PostgresDatabase {
+        &self.database
     }
 
     pub(super) fn holder(&self) -> &[u8] {
@@ -472,7 +511,7 @@ impl Lease {
     /// As [`Lease::guard`]: one that has expired is not renewed.
     pub fn renew(&self, lasts: Duration) -> Result<(), Error> {
         let set = "expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'";
-        self.set(set, &[&micros(lasts)])
+        self.set(set, &[&micros(lasts)], None)
     }
 
     /// Marks the work as done, with this result.
@@ -483,8 +522,8 @@ impl Lease {
         self.set(
             "state = 'done', result = $4, ended_at = clock_timestamp()",
             &[&result],
-        )?;
-        self.database.tell()
+            Some(Channel::Ends),
+        )
     }
 
     /// Sets the order aside: it is done, with this reason and result.
@@ -495,8 +534,8 @@ impl Lease {
         self.set(
             "state = 'done', aside = $4, result = $5, ended_at = clock_timestamp()",
             &[&why, &result],
-        )?;
-        self.database.tell()
+            Some(Channel::Ends),
+        )
     }
 
     /// Gives the order back: another process may take it at once.
@@ -504,15 +543,31 @@ impl Lease {
     /// # Errors
     /// As [`Lease::guard`].
     pub fn give_up(&self) -> Result<(), Error> {
-        self.set("state = 'ready', expires_at = NULL", &[])?;
-        self.database.tell()
+        let ready = "state = 'ready', expires_at = NULL, ready_at = clock_timestamp()";
+        self.set(ready, &[], Some(Channel::Orders))
     }
 
-    fn set(&self, columns: &str, more: &[Value<'_>]) -> Result<(), Error> {
+    /// Gives an order back that failed; true where it had failed `most` times, and is set aside with this
+    /// reason and result.
+    ///
+    /// # Errors
+    /// As [`Lease::guard`].
+    pub fn give_up_failed(&self, most: i32, why: &str, result: &str) -> Result<bool, Error> {
+        let (order, token, holder) = self.values();
+        let values: [Value<'_>; 6] = [&order, &token, &holder, &most, &why, &result];
+        let rows = self.database.once(GIVE_UP_FAILED, &values)?;
+        let state: &str = cell(rows.first().ok_or_else(|| self.lost())?, 0)?;
+        Ok(state == "done")
+    }
+
+    fn set(&self, columns: &str, more: &[Value<'_>], hint: Option<Channel>) -> Result<(), Error> {
+        let hint = hint.map_or(String::new(), |channel| {
+            format!(", pg_notify('{}', '')", channel.name())
+        });
         let sql = format!(
             "UPDATE threadseal_orders SET {columns}
              WHERE id = $1 AND token = $2 AND holder = $3 AND state = 'taken'
-               AND expires_at > clock_timestamp() RETURNING 1"
+               AND expires_at > clock_timestamp() RETURNING 1{hint}"
         );
         let (order, token, holder) = self.values();
         let mut values: Vec<Value<'_>> = vec![&order, &token, &holder];

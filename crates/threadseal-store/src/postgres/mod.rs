@@ -28,6 +28,7 @@ pub mod throwaway;
 
 pub use database::{PostgresDatabase, Session, Value, cell};
 pub use heads::PostgresHeadStore;
+pub use hint::{Channel, Marks};
 pub use ledger::PostgresLedgerStore;
 pub use objects::PostgresObjects;
 pub use tables::PostgresTables;

@@ -4,6 +4,8 @@
 //! It looks at files, judges sessions as `list` does, and asks the watcher; `doctor` also runs each hook.
 
 mod sessions;
+#[cfg(feature = "agent")]
+mod threads;
 
 use crate::capture::{Setup, counted};
 use crate::context::Context;
@@ -180,6 +182,8 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             }),
         }
     }
+    #[cfg(feature = "agent")]
+    problems.extend(threads::orphaned(context));
     // What status sees by looking may be a trouble of the watcher, too.
     let known = |problem: &Problem| {
         problems

@@ -1,8 +1,9 @@
-//! `thread exec`: the orchestrator's operations as the seed writes them.
+//! `thread exec`: the orchestrator's operations as the seed writes them; with --database workers begin what it asks for.
 
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine};
+use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ pub(crate) struct ExecArgs {
     #[arg(value_name = "JSON")]
     operation: String,
     #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -30,8 +33,22 @@ pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome 
     let operation: Value = serde_json::from_str(&args.operation)
         .map_err(|error| Failure::new(format!("the operation is not JSON: {error}")))?;
     let operation = Operation::parse(&operation)?;
-    let engine = engine(&args.engine, context)?;
-    let done = engine.execute(&operation, &cancel)?;
+    let fleet = args.database.open(context)?;
+    if fleet.is_some() {
+        args.engine.refuse_for_orders()?;
+    }
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let (engine, done) = match &fleet {
+        Some(fleet) => {
+            let worker = format!("exec {}", std::process::id());
+            let done = fleet.execute(&engine, &operation, &worker, &cancel)?;
+            (fleet.looking(&engine)?, done)
+        }
+        None => {
+            let done = engine.execute(&operation, &cancel)?;
+            (engine, done)
+        }
+    };
     let mut exit = match done["success"] == true {
         true => Exit::Done,
         false => Exit::NoVerdict,

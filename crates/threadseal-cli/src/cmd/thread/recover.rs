@@ -3,7 +3,7 @@
 //! ```text
 //! threadseal thread recover THREAD     this thread, also one whose papers only disagree
 //! threadseal thread recover --tree T   its whole tree, children before their parents
-//! threadseal thread recover --all      all of the project
+//! threadseal thread recover --all      all of the project, or of the database
 //! ```
 //! Exits 0 if each was ended, 1 if a record was changed, 3 if one was refused for another reason.
 
@@ -27,8 +27,8 @@ pub(crate) struct RecoverArgs {
     /// The thread
     #[arg(value_name = "THREAD", required_unless_present_any = ["all", "tree"])]
     thread: Option<String>,
-    /// End all threads of the project whose process is gone
-    #[arg(long, conflicts_with_all = ["thread", "tree", "database"])]
+    /// End all threads of the project whose process is gone; with --database those that no worker holds
+    #[arg(long, conflicts_with_all = ["thread", "tree"])]
     all: bool,
     /// End those of the tree of this thread
     #[arg(long, value_name = "THREAD", conflicts_with_all = ["thread", "database"])]
@@ -44,16 +44,17 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
     let fleet = args.database.open(context)?;
     let engine = holding(&args.hold, context, fleet.as_ref())?;
     let Some(thread) = &args.thread else {
+        if let Some(fleet) = &fleet {
+            let healed = fleet.recover_all(&engine, &worker(), LEASE_TIME)?;
+            return several(&fleet.looking(&engine)?, &healed, context, out);
+        }
         let tree = args.tree.as_deref().map(ThreadId::parse).transpose()?;
         let scope = tree.as_ref().map_or(Scope::All, Scope::Tree);
         return several(&engine, &engine.heal(scope)?, context, out);
     };
     let id = ThreadId::parse(thread)?;
     let recovered = match &fleet {
-        Some(fleet) => {
-            let worker = format!("recover {}", std::process::id());
-            fleet.recover(&engine, &id, &worker, LEASE_TIME)?
-        }
+        Some(fleet) => fleet.recover(&engine, &id, &worker(), LEASE_TIME)?,
         None => engine.recover(&id)?,
     };
     if context.json {
@@ -64,6 +65,11 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
     }
     show(&id, &recovered, "", out);
     Ok(Exit::Done)
+}
+
+/// How it is called while it holds an order.
+fn worker() -> String {
+    format!("recover {}", std::process::id())
 }
 
 /// Prints what became of each.

@@ -48,7 +48,8 @@ impl Ended {
             assert_eq!(waiting.try_wait().unwrap(), None, "{line}");
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.sql(sql);
+        // A writer by hand gives no notice, and would be noticed with the next poll.
+        self.sql(&format!("{sql}; NOTIFY threadseal_ends"));
         Ran::of(waiting.wait_with_output().unwrap())
     }
 }
@@ -152,6 +153,47 @@ fn a_row_that_cannot_be_set_aside_ends_no_worker() {
     ended.order("run demo/greet -i name=Eve");
     let tally = ended.worked("-q --script answers.yaml");
     tally.is(json!({"done": 1, "set_aside": 1}));
+}
+
+// T-FLT-31
+#[test]
+fn an_order_that_fails_under_all_workers_is_set_aside() {
+    let Some(ended) = Ended::new() else { return };
+    // Its row takes no result.
+    ended.sql(
+        "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS
+           'BEGIN IF NEW.state = ''done'' AND NEW.aside IS NULL THEN RAISE EXCEPTION ''no''; END IF; RETURN NEW; END';
+         CREATE TRIGGER no BEFORE UPDATE ON threadseal_orders FOR EACH ROW EXECUTE FUNCTION no()",
+    );
+    let mut waiting = ended.waiting("run demo/greet -i name=Eve --json");
+    // One worker leaves it to others after three times.
+    let failures = || ended.sql("SELECT sum(failures) FROM threadseal_orders WHERE failures > 0");
+    for most in ["3\n", "6\n"] {
+        let mut worker = ended.worker("--script answers.yaml");
+        for _ in 0..3000 {
+            if failures() == most {
+                break;
+            }
+            // The pauses of an order are longer than a test may take.
+            ended.sql("UPDATE threadseal_orders SET ready_at = now() WHERE state = 'ready'; NOTIFY threadseal_orders");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(failures(), most);
+        worker.kill().unwrap();
+        worker.wait().unwrap();
+    }
+    ended
+        .aside("2")
+        .has("done it failed 6 times, at last: ")
+        .has("no (P0001)");
+    // What its thread did is in the record, and is printed.
+    let thread = ended
+        .sql("SELECT count(*) FROM threadseal_threads WHERE order_id > 1 AND status = 'completed'");
+    assert_eq!(thread, "2\n");
+    assert!(waiting.wait().unwrap().success());
+    ended
+        .worked("")
+        .is(json!({"done": 0, "left": 0, "set_aside": 0}));
 }
 
 // T-FLT-23
@@ -355,7 +397,7 @@ fn a_result_is_that_of_the_record_though_its_row_never_ends() {
     ended.edit("tool.demo.nap", "tool.demo.nax");
     ended.sql(&format!(
         "UPDATE threadseal_threads SET status = 'completed', result = '{CLAIM}' WHERE directive = 'demo/slow';
-         UPDATE threadseal_orders SET state = 'done', result = '{CLAIM}'"
+         UPDATE threadseal_orders SET state = 'done', result = '{CLAIM}'; NOTIFY threadseal_ends"
     ));
     let ran = Ran::of(waiting.wait_with_output().unwrap()).exits(1);
     ran.json()

@@ -22,8 +22,10 @@ use super::call::{Settled, Settlement};
 use super::run::{GraphPlan, GraphRun};
 use super::stopped_run::{self, StoppedRun};
 use super::walk::GraphStart;
+use crate::cancel::Cancel;
 use crate::graph_state::{Position, Standing};
 use crate::item::ItemId;
+use crate::limit::{Cost, Limits};
 use crate::model::dynamic;
 use crate::project_id;
 use crate::status::Status;
@@ -77,6 +79,26 @@ pub(in crate::runner) fn resume(
     let mut ran = prepared.start(origin, start)?.run()?;
     ran.warnings.extend(warning);
     Ok(ran)
+}
+
+/// Continues a run whose worker was lost, with what is left of its limits: no person decided about it.
+///
+/// # Errors
+/// As [`resume`]; kind `Refused` where a call has no known outcome and its node may not repeat it.
+pub(in crate::runner) fn go_on(
+    services: &Services,
+    starter: Starter,
+    run: &ThreadId,
+    cancel: &Cancel,
+) -> Result<Ran, Error> {
+    let stopped = stopped_run::read(services, run)?;
+    let wanted = GraphResumption {
+        run: run.clone(),
+        unresolved: Unresolved::Refuse,
+        limits: stopped.left(services)?,
+        cancel: cancel.clone(),
+    };
+    resume(services, starter, &wanted, None)
 }
 
 /// For people: what a lenient project left aside of a record.
@@ -198,6 +220,21 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
 const TAIL_SET_ASIDE: &str = "tail_set_aside";
 
 impl StoppedRun {
+    /// What its use has left of the limits in its line 1. Money is that of the budget where it is more.
+    fn left(&self, services: &Services) -> Result<Limits, Error> {
+        let limits = Limits::from_json(&dynamic(&self.manifest.limits)?)?;
+        let (manifest, trust) = (Some(&self.manifest), &services.trust);
+        let (host, folder) = (&services.host, &self.folder);
+        let meta = ThreadMeta::read(host, folder, &self.id, manifest, trust)?;
+        let cost = meta.get().cost.unwrap_or_default();
+        let budget = services.budgets.get(&self.id)?;
+        let spent = budget.map_or(cost.spend, |budget| budget.actual.max(cost.spend));
+        Ok(limits.less(&Cost {
+            spend: spent,
+            ..cost
+        }))
+    }
+
     /// What is left aside of its record: bytes that no seal covers.
     fn set_aside(&self) -> Option<Value> {
         let tail = &self.tail;

@@ -14,7 +14,7 @@
 use super::records::{Need, Past, Records};
 use super::wait::{Changes, TIMEOUT, WAITING_STOPPED};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_FOLLOWED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
-use crate::registry::Thread;
+use crate::registry::{Subject, Thread};
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -127,7 +127,7 @@ impl Records {
         see: &mut dyn FnMut(&Followed, Seen<'_>),
     ) -> Result<Value, Error> {
         self.row(id)?;
-        let mut changes = Changes::of(self);
+        let mut changes = Changes::of(self, Subject::Change);
         let mut all = vec![Follower::of(self, id, 0, Expected::Any)];
         let mut last = 0;
         loop {
@@ -172,7 +172,7 @@ impl Records {
 
     /// Is the process of a thread in files gone?
     fn is_left_alone(&self, id: &ThreadId) -> Result<bool, Error> {
-        if matches!(self.registry.hints(), Ok(Some(_))) {
+        if matches!(self.registry.notices(Subject::Change), Ok(Some(_))) {
             return Ok(false);
         }
         let row = self.registry.get(id)?;

@@ -30,6 +30,7 @@ mod wait;
 
 pub use follow::{Followed, Following, ORPHANED, Seen};
 pub use operation::Operation;
+pub(crate) use operation::Request;
 pub(in crate::runner) use records::Need;
 pub use records::Records;
 pub use search::{Search, SearchType};

@@ -13,8 +13,8 @@ use super::records::Records;
 use super::search::{Search, SearchType};
 use crate::bounds::MAX_WAITED_THREADS;
 use crate::limit::Limits;
-use crate::runner::child_spawner::ChildSpawner;
-use crate::runner::order::{ResumeMode, Resumption};
+use crate::runner::child_spawner::{self, ChildSpawner};
+use crate::runner::order::{Order, ResumeMode, Resumption};
 use crate::runner::services::Services;
 use crate::runner::starter::Starter;
 use crate::runner::stop::Killed;
@@ -29,6 +29,18 @@ use threadseal_core::record::ThreadId;
 pub struct Operation {
     kind: Kind,
     members: Map<String, Value>,
+}
+
+/// What an operation is, where another machine does the work.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// It only reads.
+    Look,
+    Run(Order),
+    Spawn(Order),
+    Cancel(ThreadId),
+    Kill(ThreadId),
+    Resume(Resumption, ResumeMode),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +153,25 @@ impl Operation {
         WORDS.iter().map(|(word, ..)| *word).collect()
     }
 
+    /// What is asked of workers.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when a member is none.
+    pub(crate) fn request(&self, cancel: &Cancel) -> Result<Request, Error> {
+        let order = || child_spawner::order(&Value::Object(self.members.clone()), cancel);
+        Ok(match self.kind {
+            Kind::Run => Request::Run(order()?),
+            Kind::Spawn => Request::Spawn(order()?),
+            Kind::Cancel => Request::Cancel(self.named()?),
+            Kind::Kill => Request::Kill(self.named()?),
+            Kind::Resume | Kind::Handoff => {
+                let (wanted, way) = self.resumption(self.named()?, cancel)?;
+                Request::Resume(wanted, way)
+            }
+            _ => Request::Look,
+        })
+    }
+
     /// Its name in capabilities: the first of its words.
     pub(super) fn word(&self) -> &'static str {
         let found = WORDS.iter().find(|(_, kind, _)| *kind == self.kind);
@@ -221,7 +252,7 @@ impl Operation {
                 "no process would remain to run a spawned thread: use run, or let a thread spawn it",
             )),
             (None, _) => {
-                let order = crate::runner::child_spawner::order(&input, doer.cancel)?;
+                let order = child_spawner::order(&input, doer.cancel)?;
                 let ran = doer.starter.run(doer.services, &order)?;
                 doer.services.check_children(&ran)?;
                 Ok(ran.to_json())
@@ -232,24 +263,8 @@ impl Operation {
     fn go_on(&self, doer: &Doer<'_>, records: &Records) -> Result<Value, Error> {
         let id = self.thread(doer, records)?;
         let resolved = records.registry.resolve(&id)?;
-        let hands_over = self.kind == Kind::Handoff;
-        let default = if hands_over { GO_ON } else { "" };
-        let message = self.text("message")?.unwrap_or(default);
-        if message.is_empty() {
-            return Err(Error::invalid("message says what to do next"));
-        }
-        let overrides = self.members.get("limit_overrides");
-        let empty = Value::Object(Map::new());
-        let wanted = Resumption {
-            thread: id.clone(),
-            message: message.to_owned(),
-            limits: Limits::from_json(overrides.unwrap_or(&empty))?,
-            cancel: doer.cancel.clone(),
-        };
-        let way = match hands_over {
-            true => ResumeMode::HandOver,
-            false => ResumeMode::Resume,
-        };
+        let (wanted, way) = self.resumption(id.clone(), doer.cancel)?;
+        let hands_over = way == ResumeMode::HandOver;
         let ran = match doer.spawner {
             Some(spawner) => spawner.resume(wanted, way)?,
             None => doer.starter.resume(doer.services, &wanted, way)?,
@@ -263,12 +278,40 @@ impl Operation {
         )
     }
 
+    /// The continuation that it asks for.
+    fn resumption(
+        &self,
+        thread: ThreadId,
+        cancel: &Cancel,
+    ) -> Result<(Resumption, ResumeMode), Error> {
+        let (way, default) = match self.kind {
+            Kind::Handoff => (ResumeMode::HandOver, GO_ON),
+            _ => (ResumeMode::Resume, ""),
+        };
+        let message = self.text("message")?.unwrap_or(default);
+        if message.is_empty() {
+            return Err(Error::invalid("message says what to do next"));
+        }
+        let overrides = self.members.get("limit_overrides");
+        let empty = Value::Object(Map::new());
+        let wanted = Resumption {
+            thread,
+            message: message.to_owned(),
+            limits: Limits::from_json(overrides.unwrap_or(&empty))?,
+            cancel: cancel.clone(),
+        };
+        Ok((wanted, way))
+    }
+
+    /// The thread that it names.
+    fn named(&self) -> Result<ThreadId, Error> {
+        let id = self.text("thread_id")?;
+        ThreadId::parse(id.ok_or_else(|| Error::invalid("thread_id must be a text"))?)
+    }
+
     /// The one thread that it is about, which may be touched.
     fn thread(&self, doer: &Doer<'_>, records: &Records) -> Result<ThreadId, Error> {
-        let id = self
-            .text("thread_id")?
-            .ok_or_else(|| Error::invalid("thread_id must be a text"))?;
-        let id = ThreadId::parse(id)?;
+        let id = self.named()?;
         self.touch(doer, records, &id)?;
         Ok(id)
     }

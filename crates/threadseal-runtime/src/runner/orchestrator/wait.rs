@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! registry's folder changes (notify), or database notice (NOTIFY) ─┐
-//! every 500 ms, in any case ───────────────────────────────────────┴─► end of each chain: ended?
+//! every 500 ms, or with database notices every 30 s ───────────────┴─► end of each chain: ended?
 //!   ─► its result, from its record
 //! ```
 //! The watch is set before the first look, so that nothing that happens between them is missed.
@@ -12,7 +12,7 @@
 use super::records::{Need, Records};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
 use crate::project::Layout;
-use crate::registry::{Registry, Thread};
+use crate::registry::{Subject, Registry, Thread};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -44,14 +44,15 @@ pub(super) struct Changes {
     /// The folders of the files that are watched, too.
     folders: BTreeSet<PathBuf>,
     /// A registry that sends its own notices.
-    telling: Option<Arc<dyn Registry>>,
+    telling: Option<(Arc<dyn Registry>, Subject)>,
 }
 
 impl Changes {
-    pub(super) fn of(records: &Records) -> Self {
-        if matches!(records.registry.hints(), Ok(Some(_))) {
+    /// `subject`: what a registry that gives notices is asked for.
+    pub(super) fn of(records: &Records, notice: Subject) -> Self {
+        if matches!(records.registry.notices(notice), Ok(Some(_))) {
             return Self {
-                telling: Some(Arc::clone(&records.registry)),
+                telling: Some((Arc::clone(&records.registry), notice)),
                 ..Self::none()
             };
         }
@@ -104,21 +105,18 @@ impl Changes {
 
     /// The number of notices so far: taken before a look, so that nothing after it is missed.
     pub(super) fn mark(&self) -> u64 {
-        let hints = self.telling.as_ref().map(|registry| registry.hints());
-        hints.and_then(Result::ok).flatten().unwrap_or_default()
+        let told = self.telling.as_ref();
+        let notices = told.map(|(registry, notice)| registry.notices(*notice));
+        notices.and_then(Result::ok).flatten().unwrap_or_default()
     }
 
     /// Until something changes after `mark`, or this time is over.
     pub(super) fn wait(&self, mark: u64, most: Duration, cancel: &Cancel) {
-        let mut left = most;
-        if let Some(registry) = &self.telling {
-            while !left.is_zero() && !cancel.is_set() && self.mark() == mark {
-                let slice = left.min(POLL_INTERVAL);
-                registry.wait_for_hint(mark, slice);
-                left -= slice;
-            }
+        if let Some((registry, notice)) = &self.telling {
+            registry.wait_for_notice(*notice, mark, most, &|| cancel.is_set());
             return;
         }
+        let mut left = most.min(REGISTRY_POLL);
         while !left.is_zero() && !cancel.is_set() {
             let slice = left.min(POLL_INTERVAL);
             match self.heard.recv_timeout(slice) {
@@ -153,7 +151,7 @@ impl Records {
             let text = format!("at most {MAX_WAITED_THREADS} threads are waited for at once");
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        self.wait_hearing(&Changes::of(self), threads, timeout, cancel)
+        self.wait_hearing(&Changes::of(self, Subject::End), threads, timeout, cancel)
     }
 
     /// As [`Records::wait`], with notices of `changes`.
@@ -181,7 +179,7 @@ impl Records {
             if all || left.is_zero() || cancel.is_set() {
                 break;
             }
-            changes.wait(mark, left.min(REGISTRY_POLL), cancel);
+            changes.wait(mark, left, cancel);
         }
         let word = if cancel.is_set() {
             WAITING_STOPPED

@@ -14,7 +14,8 @@ file AS (
   INSERT INTO threadseal_files (path, folder, inode, order_id, is_folder, mode, size, version)
   SELECT $2, $3, $4, $1, false, $5, $6, 1 FROM open
   ON CONFLICT DO NOTHING RETURNING inode)
-INSERT INTO threadseal_chunks SELECT inode, 0, $7 FROM file RETURNING 1";
+INSERT INTO threadseal_chunks SELECT inode, 0, $7 FROM file
+RETURNING 1, pg_notify('threadseal_requests', '')";
 
 /// Leaves a file at `path`, relative to the root; false where one is there, or the order is done.
 ///
@@ -31,7 +32,5 @@ pub fn leave(
     let (folder, mode) = (parent_of(path), 0o600_i32);
     let size = signed(bytes.len() as u64);
     let values: [Value<'_>; 7] = [&order, &path, &folder, &inode, &mode, &size, &bytes];
-    let is_left = !database.once(LEAVE, &values)?.is_empty();
-    database.tell()?;
-    Ok(is_left)
+    Ok(!database.once(LEAVE, &values)?.is_empty())
 }

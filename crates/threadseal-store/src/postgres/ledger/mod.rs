@@ -17,6 +17,7 @@ mod read;
 mod tests;
 
 use super::database::PostgresDatabase;
+use super::hint::Channel;
 use super::tables::PostgresTables;
 use crate::ledger::{
     Append, Entry, FsckReport, LedgerStore, Make, StoredRecord, Tip, Tombstone, check_entries,
@@ -163,12 +164,13 @@ impl LedgerStore for PostgresLedgerStore {
         let database = &self.tables.database;
         let mut left = timeout;
         loop {
-            let hints = database.hints()?;
+            let marks = database.marks()?;
             let tip = self.tip(run)?.unwrap_or_default();
             if tip.count > after || left.is_zero() {
                 return Ok(tip);
             }
-            left = left.saturating_sub(database.wait(hints, left));
+            let waited = database.wait(&[Channel::Ledger], &marks, left, &|| false);
+            left = left.saturating_sub(waited);
         }
     }
 

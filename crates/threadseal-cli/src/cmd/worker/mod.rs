@@ -3,10 +3,14 @@
 //! ```text
 //! threadseal run demo/greet --database postgres://… --detach      queues an order
 //! threadseal worker --database postgres://…                       on any number of machines
+//! threadseal worker --database postgres://… --status              what waits, who holds what
 //! ```
 //! An order counts by its signature: by this home's own key, or by one named with --orders-from.
 //! No state of a thread is on this machine: if it is lost, another worker continues. All workers of
 //! a database have the same keys, and the same project.
+
+mod metrics;
+mod status;
 
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine_in};
@@ -18,11 +22,12 @@ use crate::render::clean::Clean;
 use crate::verifying;
 use clap::Args;
 use serde_json::json;
+use std::net::SocketAddr;
 use std::time::Duration;
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_runtime::bounds::LEASE_TIME;
-use threadseal_runtime::fleet::Worker;
+use threadseal_runtime::fleet::{Monitor, Worker};
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `worker` takes.
@@ -43,11 +48,21 @@ pub(crate) struct WorkerArgs {
     /// Exit when no order is left
     #[arg(long)]
     until_idle: bool,
+    /// Serve /metrics for Prometheus and /healthz at this address; port 0 picks a free port
+    /// (127.0.0.1:9464 is for this machine alone). Nothing protects them: who reaches the address reads them
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Show orders, leases, threads and spending of the database, and exit
+    #[arg(long, conflicts_with_all = ["name", "lease", "orders_from", "until_idle", "metrics"])]
+    status: bool,
     #[command(flatten)]
     engine: EngineArgs,
 }
 
 pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcome {
+    if args.status {
+        return status::run(&args.database.required(context)?, context, out);
+    }
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let fleet = args.database.required(context)?;
@@ -70,7 +85,15 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
         until_idle: args.until_idle,
         cancel,
     };
-    let tally = worker.work(&mut |left| complain(&format!("{}", Clean(left))))?;
+    let work = || worker.work(&mut |left| complain(&format!("{}", Clean(left))));
+    let tally = match args.metrics {
+        Some(address) => {
+            let version = env!("CARGO_PKG_VERSION");
+            let monitor = Monitor::new(&fleet, &worker.name, lease, version)?;
+            metrics::serving(address, monitor, work)?
+        }
+        None => work()?,
+    };
     if context.json {
         out.json(&json!({"schema": "threadseal.worker/1", "done": tally.done,
                          "taken_over": tally.taken_over, "left": tally.left,
