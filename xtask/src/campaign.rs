@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fuzz ─► bench
+//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fleet-load ─► fuzz ─► bench
 //! one after the other, also after a failure
 //! ```
 
@@ -66,6 +66,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("two-verifiers", Box::new(two_verifiers)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
+        ("fleet-load", Box::new(|| crate::fleet::run(&["--load"]))),
         ("fuzz", Box::new(move || fuzz(fuzz_seconds))),
         ("bench", Box::new(bench)),
     ]
@@ -310,6 +311,7 @@ mod tests {
             "two-verifiers",
             "migrate-sim",
             "fleet",
+            "fleet-load",
             "fuzz",
             "bench",
         ];

@@ -111,7 +111,7 @@ fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Fallible<()> {
 
 fn born(scene: &Scene, number: usize) -> Fallible<Worker> {
     Ok(Worker {
-        child: scene.worker(&format!("w{number}"))?,
+        child: scene.worker(&format!("w{number}"), "1.5")?,
         born: SystemClock.elapsed(),
     })
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask fleet [--quick]`: threads on many processes, which are killed again and again.
+//! `cargo xtask fleet [--load] [--quick]`: threads on many processes, which are killed again and again; with `--load`,
+//! many at once.
 //!
 //! ```text
 //! one PostgreSQL ◄── 4 × `threadseal worker`   orders, children, a tool that leaves a line outside
@@ -21,6 +22,7 @@
 
 mod audit;
 mod hunt;
+mod load;
 mod scene;
 
 use crate::console::Fallible;
@@ -51,28 +53,45 @@ const QUICK: Plan = Plan {
     longest: Duration::from_secs(90),
 };
 
+/// What is tried.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Hunt(Plan),
+    Load(load::Plan),
+}
+
 /// Runs the fleet and audits its results; true when every rule held.
 pub(crate) fn run(arguments: &[&str]) -> Fallible<bool> {
-    let plan = match arguments {
-        [] => FULL,
-        ["--quick"] => QUICK,
+    let work = match arguments {
+        [] => Work::Hunt(FULL),
+        ["--quick"] => Work::Hunt(QUICK),
+        ["--load"] => Work::Load(load::FULL),
+        ["--load", "--quick"] => Work::Load(load::QUICK),
         _ => return Err(crate::USAGE.into()),
     };
     // Workers are killed, but the server is not: its disk needs no care.
-    let settings = "-c fsync=off -c full_page_writes=off -c autovacuum=off";
+    let settings = "-c fsync=off -c full_page_writes=off -c autovacuum=off -c max_connections=600";
     let Some(cluster) = Cluster::start(settings) else {
         crate::console::say("skipped: PostgreSQL's server programs are not installed");
         return Ok(true);
     };
     let scene = Scene::new(&cluster)?;
+    match work {
+        Work::Hunt(plan) => hunted(&scene, plan),
+        Work::Load(plan) => load::run(&scene, plan),
+    }
+}
+
+/// Workers that are killed, and what is found afterwards.
+fn hunted(scene: &Scene, plan: Plan) -> Fallible<bool> {
     let began = SystemClock.elapsed();
-    let tally = hunt::hunt(&scene, plan)?;
+    let tally = hunt::hunt(scene, plan)?;
     let seconds = (SystemClock.elapsed() - began).as_secs_f64();
     crate::console::say(&format!(
         "{} orders, {} SIGKILLs ({} while a tool ran), {} lines put into tails, {seconds:.1} s",
         tally.orders, tally.kills, tally.kills_in_tools, tally.injected
     ));
-    let found = audit::audit(&scene)?;
+    let found = audit::audit(scene)?;
     crate::console::say(&found.to_string());
     let enough = tally.kills >= plan.kills
         && tally.kills_in_tools >= plan.kills_in_tools

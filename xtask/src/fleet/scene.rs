@@ -176,8 +176,8 @@ impl Scene {
         }
     }
 
-    /// A new worker.
-    pub(super) fn worker(&self, name: &str) -> Fallible<Child> {
+    /// A new worker, whose leases last that many seconds.
+    pub(super) fn worker(&self, name: &str, lease: &str) -> Fallible<Child> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -185,7 +185,7 @@ impl Scene {
         let project = self.project();
         let script = self.path("script.yaml");
         let child = self
-            .command(&["worker", "--name", name, "--lease", "1.5"])
+            .command(&["worker", "--name", name, "--lease", lease])
             .args(["--project".as_ref(), project.as_os_str()])
             .args(["--script".as_ref(), script.as_os_str()])
             .stdout(Stdio::null())
