@@ -40,6 +40,8 @@ pub(super) const QUICK: Plan = Plan {
 const GIVERS: usize = 4;
 /// Between two looks at the database.
 const LOOK: Duration = Duration::from_millis(250);
+/// Until the server's counts have what all sessions did.
+const SETTLE: Duration = Duration::from_secs(12);
 /// Orders that are given one by one.
 const SINGLE: usize = 10;
 /// Most transactions of an idle worker in a second. It looks at the queue, at rows that cannot be taken, and renews nothing.
@@ -70,7 +72,8 @@ struct Peaks {
 pub(super) fn run(scene: &Scene, plan: Plan) -> Fallible<bool> {
     let database = PostgresDatabase::open(&scene.url)?;
     give(scene, plan.orders)?;
-    let (began, before) = (SystemClock.elapsed(), transactions(&database)?);
+    let before = transactions(&database)?;
+    let began = SystemClock.elapsed();
     let workers = (0..plan.workers).map(|number| scene.worker(&format!("w{number}"), "30"));
     let workers = Workers(workers.collect::<Fallible<_>>()?);
     let mut peaks = Peaks::default();
@@ -160,8 +163,8 @@ fn until_done(scene: &Scene, workers: &Workers, plan: Plan, peaks: &mut Peaks) -
 
 /// The transactions of this database so far.
 fn transactions(database: &PostgresDatabase) -> Fallible<u64> {
-    // The counts of a session are sent to the others at most once a second.
-    std::thread::sleep(Duration::from_millis(1100));
+    // A session that is idle sends its last counts to the others after ten seconds.
+    std::thread::sleep(SETTLE);
     let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
     let count: i64 = database.read(|session| cell(&session.one(sql, &[])?, 0))?;
     Ok(u64::try_from(count)?)

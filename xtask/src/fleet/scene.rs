@@ -166,7 +166,7 @@ impl Scene {
     /// Gives an order to run this directive.
     pub(super) fn order(&self, directive: &str) -> Fallible<()> {
         let given = self
-            .command(&["run", directive, "--detach", "--project"])
+            .command(&["run", directive, "--detach", "-q", "--project"])
             .arg(self.project())
             .stdout(Stdio::null())
             .status()?;
