@@ -93,6 +93,7 @@ impl Fleet {
         id: &ThreadId,
         order: i64,
     ) -> Result<Cancelled, Error> {
+        self.looking(base)?.check_suspended(id)?;
         let holder = random::array(&*base.services.host.random)?;
         let worker = format!("cancel {}", std::process::id());
         let taken = self.orders.seize(order, &worker, holder, LEASE_TIME)?;

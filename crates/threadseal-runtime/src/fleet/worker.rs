@@ -208,7 +208,7 @@ impl Worker<'_> {
             Ok(healed) => {
                 for one in healed {
                     let end = one.end.map(|recovered| recovered.status.as_str());
-                    let end = end.unwrap_or_else(|_| "not ended: its record does not verify");
+                    let end = end.unwrap_or("not ended: its record does not verify");
                     tell(&format!("{} had no worker: {end}", one.id));
                 }
                 Ok(())

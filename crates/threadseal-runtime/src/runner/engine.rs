@@ -261,6 +261,11 @@ impl Engine {
         orphans::scan(&self.services)
     }
 
+    /// Would [`Engine::cancel_suspended`] end it? Writes nothing.
+    pub(crate) fn check_suspended(&self, id: &ThreadId) -> Result<(), Error> {
+        stop::check_suspended(&self.services, id)
+    }
+
     /// Ends a thread that waits for a person's decision, as `cancelled`.
     pub(crate) fn cancel_suspended(&self, id: &ThreadId) -> Result<(), Error> {
         stop::cancel_suspended(&self.services, id)

@@ -35,7 +35,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::record::ThreadId;
+use threadseal_core::record::{Head, ThreadId};
 use threadseal_core::trust::Trust;
 use threadseal_formats::document::{DocumentKind, Options};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
@@ -136,6 +136,24 @@ fn cancel_held(
     if !recorder.state().is_ended() {
         return Err(nobody_runs(id));
     }
+    if Some(&waits(services, id)?) != recorder.state().head() {
+        return Err(Error::refused(format!(
+            "another process wrote the record of {id} meanwhile; try again"
+        )));
+    }
+    recover::close(services, id, &folder.metadata(), Status::Cancelled)
+}
+
+/// Would [`cancel_suspended`] cancel it? Takes no lock and writes nothing.
+///
+/// # Errors
+/// As [`cancel_suspended`].
+pub(in crate::runner) fn check_suspended(services: &Services, id: &ThreadId) -> Result<(), Error> {
+    waits(services, id).map(drop)
+}
+
+/// The last seal of a thread that waits for a person's decision, by its record and `thread.json`.
+fn waits(services: &Services, id: &ThreadId) -> Result<Head, Error> {
     let thread = services.archive().thread(id, None)?;
     let record = thread.record();
     services.archive().belongs_here(record)?;
@@ -143,12 +161,12 @@ fn cancel_held(
     let waits = record.ended() == Some(Status::Suspended)
         && record.successors().is_empty()
         && stated == Some(Status::Suspended);
-    if !waits || Some(&record.head()) != recorder.state().head() {
-        let status = stated.or_else(|| record.ended());
-        let status = status.map_or("over", Status::as_str);
-        return Err(Error::refused(format!("{id} is {status}: it has ended")));
+    if waits {
+        return Ok(record.head());
     }
-    recover::close(services, id, &folder.metadata(), Status::Cancelled)
+    let status = stated.or_else(|| record.ended());
+    let status = status.map_or("over", Status::as_str);
+    Err(Error::refused(format!("{id} is {status}: it has ended")))
 }
 
 /// The end of a thread, by a record that verifies; None where that contains no end.
