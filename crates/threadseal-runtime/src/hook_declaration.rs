@@ -477,7 +477,7 @@ mod tests {
         let hooks = xml(r#"<hooks><hook id="a" event="error" layer="2" position="after" wrap="false">
             <condition><any><condition path="code" op="in" value="[500, &quot;x&quot;]"/>
               <condition><not><condition path="ok" value="true"/></not></condition></any></condition>
-            <action><execute item_type="tool" item_id="x"><param name="n" value="1"/></execute>
+            <action><execute item_type="knowledge" item_id="x"/>
               <load item_type="knowledge" item_id="y"/></action></hook></hooks>"#)
         .unwrap();
         let hook = &hooks[0];

@@ -45,7 +45,7 @@ pub use recorded::Recorded;
 pub(crate) use recorded::suits;
 pub(crate) use row::{count_of, real_of, text_of};
 pub use sqlite::{RegistryView, SqliteRegistry};
-pub use store::{Subject, Registry};
+pub use store::{Registry, Subject};
 pub use thread::{Filter, Listing, NewThread, Origin, Process, Thread};
 pub use viewed::ViewedRegistry;
 #[cfg(test)]

@@ -248,8 +248,8 @@ fn old_prices_are_named_and_prices_of_the_caller_take_their_place() {
     record
         .has("\"prices_old\"")
         .has("https://claude.com/pricing");
-    let dearer = run("--price input=10,output=50");
-    assert_eq!(dearer["cost"]["spend"], 0.015, "{dearer}");
+    let dearer = run("--price input=5,output=25");
+    assert_eq!(dearer["cost"]["spend"], 0.0075, "{dearer}");
     assert_eq!(dearer["warnings"], Value::Null, "{dearer}");
     for wrong in ["input=1", "input=1,output=x", "input=1,output=1,more=1"] {
         let line = format!("run demo/greet --project p -i name=Ada --price {wrong}");

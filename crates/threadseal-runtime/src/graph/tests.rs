@@ -114,7 +114,8 @@ fn each_error_has_its_line() {
            \s\s\s\s\s\stype: gate\n =>  => g.yaml:38: the node has no `action`
            as: file => as: state => g.yaml:31: `as` would hide the value of that name
            op: exists => op: exist => g.yaml:26: unknown operator `exist`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists
-           parallel: true => paralel: true => g.yaml:32: a node of type foreach has no member `paralel`
+           collect: results => colect: results => g.yaml:35: a node of type foreach has no member `colect`
+           parallel: true => parallel: false => g.yaml:28: `max_concurrency` needs `parallel: true`
            item_id: team/list => item_id: other/list => g.yaml:22: `permissions` do not contain rye.execute.tool.other.list
            env_requires: [HOME] => env_require: [HOME] => g.yaml:8: a graph has no member `env_require`
            assign: {count: => assign: {inputs: => g.yaml:40: `inputs` of the state cannot be assigned

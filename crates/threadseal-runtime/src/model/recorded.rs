@@ -140,6 +140,7 @@ mod tests {
             "status_code": 429,
             "error": {"type": "rate_limit_error", "message": "too many requests", "code": "slow"},
             "headers": {"retry-after": 1.5},
+            "cancelled": false,
         });
         assert_eq!(error.to_value(), expected);
     }

@@ -12,7 +12,7 @@ use super::chain::unknown;
 use super::inspect::{self, Typed};
 use super::rules;
 use super::{
-    Activity, Filter, Inspection, Listing, NewThread, Subject, Origin, Process, Recorded, Registry,
+    Activity, Filter, Inspection, Listing, NewThread, Origin, Process, Recorded, Registry, Subject,
     Thread,
 };
 use crate::bounds::MAX_INSPECTED_ROWS;

@@ -15,7 +15,7 @@ const KILLS: usize = 5;
 /// The longest time, in milliseconds, until the process is killed.
 const MOMENTS: usize = 500;
 
-/// Each answer costs 0.0138 dollars; each thread may spend 0.05, also in children.
+/// Each answer costs 0.0138 dollars; a child may spend 0.05, the tree 0.15.
 const MODELS: &str = "models:\n- {id: script, provider: script, context_window: 200000, \
     prices: {input: 3, output: 15}}\n";
 
@@ -58,7 +58,7 @@ fn a_killed_tree_spent_no_more_than_it_may_and_all_its_ledgers_add_up() {
     let mut random = Random::new(rounds as u64);
     let (mut ended, mut by_itself) = (0, 0);
     for round in 0..rounds {
-        let line = "run demo/greet --project p -i name=Ada --script greedy.yaml --model script";
+        let line = "run demo/greet --project p -i name=Ada --script greedy.yaml --limit spend=0.15";
         let mut process = sandbox
             .command()
             .args(words(line))
@@ -68,7 +68,10 @@ fn a_killed_tree_spent_no_more_than_it_may_and_all_its_ledgers_add_up() {
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_millis(random.below(MOMENTS) as u64));
-        by_itself += usize::from(process.try_wait().unwrap().is_some());
+        if let Some(status) = process.try_wait().unwrap() {
+            assert!(matches!(status.code(), Some(0 | 3)), "{status}");
+            by_itself += 1;
+        }
         let _ = process.kill();
         process.wait().unwrap();
 

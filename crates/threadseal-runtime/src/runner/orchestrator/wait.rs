@@ -12,7 +12,7 @@
 use super::records::{Need, Records};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
 use crate::project::Layout;
-use crate::registry::{Subject, Registry, Thread};
+use crate::registry::{Registry, Subject, Thread};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
