@@ -15,6 +15,12 @@ pub(crate) const MAX_COUNT_ANSWER_BYTES: usize = 64 << 10;
 /// and Gemini call theirs estimates.
 pub(crate) const COUNT_MARGIN: (u64, u64) = (2, 64);
 
+/// Headers of a provider's refusal that a retry policy may name.
+pub(crate) const MAX_ERROR_HEADERS: usize = 64;
+
+/// The longest of them.
+pub(crate) const MAX_ERROR_HEADER_BYTES: usize = 256;
+
 /// Longest capability in bytes: the longest id of a thread and the parts before it.
 pub(crate) const MAX_CAPABILITY_BYTES: usize = 1024;
 /// Most capabilities of one thread.

@@ -87,7 +87,8 @@ impl Case {
             }
             if SystemClock.elapsed() - began > ENDS_WITHIN {
                 child.kill().unwrap();
-                panic!("{line} hangs");
+                let said = fs::read_to_string(&error).unwrap_or_default();
+                panic!("{line} hangs: {said}");
             }
             std::thread::sleep(Duration::from_millis(5));
         };

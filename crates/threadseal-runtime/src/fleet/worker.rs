@@ -232,7 +232,8 @@ impl Worker<'_> {
         let database = &self.fleet.database;
         Meters::count(&self.fleet.meters.errors);
         let is_there = || database.is_there();
-        if error.kind() != ErrorKind::External || (errors >= MAX_ERRORS && is_there()) {
+        let is_lasting = || database.is_given_up() || (errors >= MAX_ERRORS && is_there());
+        if error.kind() != ErrorKind::External || is_lasting() {
             return Err(error);
         }
         tell(&format!("the database failed, and is asked again: {error}"));

@@ -213,6 +213,8 @@ pub struct ModelError {
     pub message: String,
     /// How long to wait before another attempt, where the provider gave a time.
     pub retry_after: Option<Duration>,
+    /// Headers of the response, by their names in small letters.
+    pub headers: Box<[(String, String)]>,
     /// Is it certain that no other attempt will be answered? A script or a transcript that has no
     /// further answer.
     pub is_final: bool,
@@ -235,6 +237,12 @@ pub struct Advice {
 pub(crate) const CANCELLED: &str = "CancelledError";
 
 impl ModelError {
+    /// A header by its name in small letters.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, text)| text.as_str())
+    }
+
     /// Replaces known secrets, and returns how many there were.
     pub(crate) fn mask(&mut self, secrets: &Secrets) -> u64 {
         let code = self.code.as_mut().map_or(0, |code| secrets.mask_text(code));
@@ -265,10 +273,10 @@ impl ModelError {
         if let Some(code) = &self.code {
             error["code"] = code.as_str().into();
         }
-        let headers = match self.retry_after {
-            Some(wait) => json!({"retry-after": wait.as_secs_f64()}),
-            None => json!({}),
-        };
+        let mut headers: Value = self.headers.iter().cloned().collect();
+        if let Some(wait) = self.retry_after {
+            headers["retry-after"] = wait.as_secs_f64().into();
+        }
         json!({
             "status_code": self.status,
             "error": error,

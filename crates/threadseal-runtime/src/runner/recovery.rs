@@ -39,9 +39,9 @@ impl Recovery for Configured {
         let Ok(found) = self.errors.classify(&error.to_value()) else {
             return never("unclassified");
         };
-        let header = |name: &str| {
-            let seconds = error.retry_after.filter(|_| name == "retry-after")?;
-            Some(seconds.as_secs_f64().to_string())
+        let header = |name: &str| match error.retry_after.filter(|_| name == "retry-after") {
+            Some(wait) => Some(wait.as_secs_f64().to_string()),
+            None => error.header(name).map(str::to_owned),
         };
         let policy = found.retry.as_ref().unwrap_or(&self.default);
         let left = u64::from(attempts) <= self.max_retries;

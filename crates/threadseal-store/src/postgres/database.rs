@@ -267,6 +267,11 @@ impl PostgresDatabase {
         self.once("SELECT 1", &[]).is_ok()
     }
 
+    /// Did it let so many statements run out of time that this process asks it no more?
+    pub fn is_given_up(&self) -> bool {
+        self.server.refuse_silent().is_err()
+    }
+
     /// Sends waiting processes a hint of a change in a ledger; it may be lost.
     ///
     /// # Errors

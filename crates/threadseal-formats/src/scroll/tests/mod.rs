@@ -123,6 +123,7 @@ fn a_turn_with_another_predecessor_is_not_sealed() {
     assert!(seal(named.clone(), Some(other.hash()), None).is_err());
     assert!(seal(named.clone(), None, None).is_err());
     assert!(seal(named, Some(first.hash()), None).is_ok());
+    assert!(seal(turn(0, "a"), Some(first.hash()), None).is_err());
 }
 
 #[test]
@@ -144,6 +145,12 @@ fn what_the_peers_let_through_violates_the_schema() {
         ("/timestamp_ns", "true"),
         ("/params/temperature", r#"{"temperature":true,"top_p":1}"#),
         ("/params/top_p", r#"{"temperature":1,"top_p":null}"#),
+        ("/params/temperature", r#"{"top_p":1}"#),
+        ("/params/top_p", r#"{"temperature":1}"#),
+        (
+            "/params/max_tokens",
+            r#"{"temperature":1,"top_p":1,"max_tokens":"9"}"#,
+        ),
         ("/params/seed", r#"{"temperature":1,"top_p":1,"seed":true}"#),
         ("/params/seed", r#"{"temperature":1,"top_p":1,"seed":1e19}"#),
         ("/model/vendor", r#"{"vendor":1,"id":"m"}"#),

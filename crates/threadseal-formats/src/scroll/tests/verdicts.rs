@@ -113,6 +113,18 @@ fn a_signed_chain_is_verified_and_its_end_is_unproved() {
 }
 
 #[test]
+fn a_time_before_that_of_the_turn_before_is_no_fault() {
+    let mut turns = [0, 1].map(|number| turn(number, "hi").into_value());
+    set(&mut turns[1], "timestamp_ns", Some(9_u64.into()));
+    let turns = turns.map(|value| Turn::from_value(value).unwrap());
+    is(
+        &judged(&array(&chain_of(turns, Some(1))), &[1]),
+        Verified,
+        "",
+    );
+}
+
+#[test]
 fn an_unsigned_chain_is_consistent_and_verified_only_by_a_head() {
     let chain = chain(3, None);
     let bytes = array(&chain);

@@ -1,9 +1,10 @@
 //! Failures of a provider, as facts: status, kind, code, message, the wish to wait.
 
-use crate::bounds::MAX_ERROR_TEXT_BYTES;
+use crate::bounds::{MAX_ERROR_HEADER_BYTES, MAX_ERROR_HEADERS, MAX_ERROR_TEXT_BYTES};
 use crate::model::ModelError;
 use crate::model::message::CANCELLED;
 use genai::webc::{self, StreamTimeout};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -21,9 +22,9 @@ pub(super) fn failed(error: genai::Error) -> ModelError {
             body,
             headers,
             ..
-        } => refused(status.as_u16(), &body, wish(&headers)),
+        } => refused(status.as_u16(), &body, &headers),
         // A stream event that reports an error: it has no status.
-        genai::Error::ChatResponse { body, .. } => said(0, &body, None),
+        genai::Error::ChatResponse { body, .. } => said(0, &body),
         other => ours("ProtocolError", other.to_string()),
     }
 }
@@ -74,7 +75,7 @@ fn on_the_web(error: webc::Error) -> ModelError {
             status,
             body,
             headers,
-        } => refused(status.as_u16(), &body, wish(&headers)),
+        } => refused(status.as_u16(), &body, &headers),
         webc::Error::Reqwest(error) => broken(&error),
         other => ours("ProtocolError", other.to_string()),
     }
@@ -89,14 +90,18 @@ fn broken(error: &reqwest::Error) -> ModelError {
     ours(kind, chain(error))
 }
 
-fn refused(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
+fn refused(status: u16, body: &str, headers: &HeaderMap) -> ModelError {
     let parsed = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
-    said(status, &parsed, retry_after)
+    ModelError {
+        retry_after: wish(headers),
+        headers: kept(headers),
+        ..said(status, &parsed)
+    }
 }
 
 /// `{"error": {"type", "code", "message"}}`, of which each provider has its own parts (Gemini:
 /// `status` in place of `type`). An event of a stream may lack the outer object.
-fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError {
+fn said(status: u16, body: &Value) -> ModelError {
     let error = match &body["error"] {
         error @ Value::Object(_) => error,
         _ => body,
@@ -114,18 +119,30 @@ fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError 
             .unwrap_or_else(|| "HttpError".to_owned()),
         code: word("code"),
         message: bounded(word("message").unwrap_or_else(text)),
-        retry_after,
         ..ModelError::default()
     }
 }
 
-fn wish(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
-    seconds(headers.get("retry-after")?.to_str().ok()?)
+/// `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which counts from that of the answer.
+fn wish(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let wish = text("retry-after")?;
+    if let Ok(seconds) = wish.trim().parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = httpdate::parse_http_date(wish).ok()?;
+    let sent = httpdate::parse_http_date(text("date")?).ok()?;
+    until.duration_since(sent).ok()
 }
 
-/// `Retry-After` in seconds (RFC 9110 §10.2.3); a date is not looked at.
-fn seconds(text: &str) -> Option<Duration> {
-    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+/// The headers that a retry policy may name: short texts, and not too many.
+fn kept(headers: &HeaderMap) -> Box<[(String, String)]> {
+    let texts = headers.iter().filter_map(|(name, value)| {
+        let value = value.to_str().ok()?;
+        let short = value.len() <= MAX_ERROR_HEADER_BYTES;
+        short.then(|| (name.as_str().to_owned(), value.to_owned()))
+    });
+    texts.take(MAX_ERROR_HEADERS).collect()
 }
 
 fn bounded(mut text: String) -> String {

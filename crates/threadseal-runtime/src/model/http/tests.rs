@@ -342,6 +342,13 @@ fn a_refusal_keeps_status_kind_and_the_wish_to_wait() {
         );
         assert_eq!(error.message, "slow down");
         assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
+        // A date counts from that of the answer; a policy may name any header.
+        let head = "429 Too Many Requests\r\ndate: Sun, 06 Nov 1994 08:49:30 GMT\r\n\
+                    retry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\nx-wait: 8";
+        let error = answered(shape, Response::refusal(head, &body)).unwrap_err();
+        assert_eq!(error.retry_after, Some(Duration::from_secs(7)));
+        assert_eq!(error.header("x-wait"), Some("8"));
+        assert_eq!(error.to_value()["headers"]["x-wait"], "8");
     }
 }
 

@@ -50,7 +50,8 @@ impl Files {
         let (host, keys) = (&services.host, &services.keys);
         self.state.write(host, keys, thread, state.as_bytes())?;
         let entry = &mut self.derived.entry;
-        let is_anchored = course.standing != Standing::Running || cost.turns % ANCHORED_TURNS == 0;
+        let is_anchored =
+            course.standing != Standing::Running || cost.turns.is_multiple_of(ANCHORED_TURNS);
         match is_anchored {
             true => entry.write(host, keys, thread, text.as_bytes()).map(drop),
             false => entry.write_ahead(host, keys, text.as_bytes()),

@@ -32,7 +32,7 @@ const PLACES: [Place; 6] = [
         );
     }),
     ("registry", |stage| {
-        stage.sql("registry.db", "DELETE FROM threads")
+        stage.sql("registry.db", "DELETE FROM threads");
     }),
     ("budget", |stage| {
         let raised = "UPDATE threadseal_budgets SET max_nanos = 900000000000;
@@ -40,7 +40,7 @@ const PLACES: [Place; 6] = [
         stage.sql("budget_ledger.db", raised);
     }),
     ("budget", |stage| {
-        stage.sql("budget_ledger.db", "DELETE FROM budget_ledger")
+        stage.sql("budget_ledger.db", "DELETE FROM budget_ledger");
     }),
     // In place: the size stays.
     ("ledger", |stage| {

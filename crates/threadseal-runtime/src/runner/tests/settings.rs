@@ -411,7 +411,7 @@ static ERROR_ROWS: [Row; 15] = [
         ERRORS,
         "retry_policy.use_header",
         "patterns: [{id: tea, category: c, retryable: true, match: {}}]",
-        "patterns: [{id: tea, category: c, retryable: true, match: {}, retry_policy: {type: use_header, fallback: {type: fixed, delay: 1}}}]",
+        "patterns: [{id: tea, category: c, retryable: true, match: {}, retry_policy: {type: use_header, header: x-wait, fallback: {type: fixed, delay: 1}}}]",
         a_teapot,
     ),
 ];
@@ -968,6 +968,7 @@ fn judged(scene: &Scene, status: u16) -> String {
         status,
         kind: "HttpError".to_owned(),
         retry_after: Some(Duration::from_secs(11)),
+        headers: [("x-wait".to_owned(), "8".to_owned())].into(),
         ..ModelError::default()
     };
     let judgement = Configured::new(&config(scene).unwrap()).judge(&error, 1);
