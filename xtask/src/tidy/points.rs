@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(faults(row("`crates/a/src/c.rs` `it_holds`")), 1);
         assert_eq!(faults(row("")), 1);
         assert_eq!(faults(row("it_holds")), 1);
-        assert_eq!(faults("| L-001 | S | It holds. |\n".to_owned()), 1);
+        assert_eq!(faults(format!("{good}| L-002 | S | It holds. |\n")), 1);
         assert_eq!(faults(String::new()), 1);
     }
 }

@@ -122,8 +122,10 @@ fn a_turn_with_another_predecessor_is_not_sealed() {
     let named = Turn::from_value(value).unwrap();
     assert!(seal(named.clone(), Some(other.hash()), None).is_err());
     assert!(seal(named.clone(), None, None).is_err());
-    assert!(seal(named, Some(first.hash()), None).is_ok());
-    assert!(seal(turn(0, "a"), Some(first.hash()), None).is_err());
+    assert!(seal(named.clone(), Some(first.hash()), None).is_ok());
+    let mut value = named.into_value();
+    set(&mut value, "turn", Some(0_u64.into()));
+    assert!(seal(Turn::from_value(value).unwrap(), None, None).is_err());
 }
 
 #[test]
