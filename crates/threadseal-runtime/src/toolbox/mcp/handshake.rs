@@ -8,7 +8,7 @@
 //! ```text
 //! not known ─► server/discover ─┬─ answered ──────────────────────────► 2026-07-28
 //!                               └─ an error, or silent for 10 s ─► initialize, on the same connection
-//! closed by that question ─► a new connection ─► initialize
+//! closed by that question, or another answer ─► a new connection ─► initialize
 //! ```
 //! A slow program may answer the first question after it was given up: that answer is dropped.
 
@@ -86,7 +86,10 @@ fn instead(error: &ClientInitializeError) -> Option<Revision> {
     match error {
         // It was silent at the question, and refuses the handshake: slow, and of the new revision.
         ClientInitializeError::JsonRpcError(_) => Some(Revision::Discovery),
-        ClientInitializeError::ConnectionClosed(_) => Some(Revision::Handshake),
+        // It ended, or gave some answer to a question that it does not know.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => Some(Revision::Handshake),
         ClientInitializeError::TransportError { error, .. } => match Fault::from(error) {
             Fault::Unreachable(_) | Fault::Status(401 | 403 | 429) => None,
             _ => Some(Revision::Handshake),

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn servers_of_either_revision_are_called_over_standard_input() {
     let scene = Scene::new();
-    for mode in ["new", "old", "shut", "silent"] {
+    for mode in ["new", "old", "polite", "shut", "silent"] {
         let tool = stdio_within(40, &scene, mode, "").unwrap();
         assert_eq!(echo(&tool, mode), Outcome::ok(mode), "{mode}");
     }
@@ -16,7 +16,7 @@ fn servers_of_either_revision_are_called_over_standard_input() {
 #[test]
 fn servers_of_either_revision_are_called_over_http() {
     let scene = Scene::new();
-    for mode in ["new", "old", "silent"] {
+    for mode in ["new", "old", "polite", "silent"] {
         let server = web(&scene, mode, "");
         let declaration = server.declaration("timeout_seconds: 40\n");
         let tool = declared(&scene, &declaration, &[]).unwrap();

@@ -1,7 +1,7 @@
 """A small MCP server for tests, honest or not: `server.py stdio|http MODE [FILE]`, with the standard library alone.
 
 The mode `new` speaks 2026-07-28 alone, `old` a revision with a handshake alone; `silent` is old, and leaves what it
-does not know without an answer, `shut` ends then. All others speak both.
+does not know without an answer, `polite` answers it with nothing, `shut` ends then. All others speak both.
 """
 
 import base64
@@ -116,6 +116,8 @@ def answer(request, say):
     is_new = VERSION in params.get("_meta", {})
     if MODE == "silent" and method == "server/discover":
         raise Silent()
+    if MODE == "polite" and method == "server/discover":
+        return {}
     if MODE == "shut" and method == "server/discover":
         print("what is this?", file=sys.stderr)
         os._exit(4)
