@@ -177,6 +177,7 @@ mod with_engine {
             match *self {}
         }
 
+        #[cfg(feature = "capture")]
         pub(crate) fn orphaned(&self) -> Result<u64, Error> {
             match *self {}
         }
