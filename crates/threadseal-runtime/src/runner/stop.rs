@@ -36,7 +36,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::{Head, ThreadId};
-use threadseal_core::trust::Trust;
 use threadseal_formats::document::{DocumentKind, Options};
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::host::Host;
@@ -101,7 +100,7 @@ pub(in crate::runner) fn leave_request(
     let path = folder.cancel();
     if services.host.fs.symlink_metadata(&path).is_ok() {
         // Asked before; the existing file must be a request, not something that blocks one.
-        return requested(&services.host, &services.trust, &folder, id).map(drop);
+        return requested(services, &folder, id).map(drop);
     }
     let now = services.host.clock.now()?;
     let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
@@ -179,15 +178,11 @@ pub(in crate::runner) fn ended(services: &Services, id: &ThreadId) -> Option<Sta
 ///
 /// # Errors
 /// When there is none that verifies for this thread.
-fn requested(
-    host: &Host,
-    trust: &Trust,
-    folder: &ThreadFolder,
-    id: &ThreadId,
-) -> Result<Value, Error> {
+fn requested(services: &Services, folder: &ThreadFolder, id: &ThreadId) -> Result<Value, Error> {
+    let host = &services.host;
     let options = Options {
         expect_thread: Some(id),
-        ..Options::new(DocumentKind::Json, trust, host.clock.now()?)
+        ..Options::new(DocumentKind::Json, &services.trust, host.clock.now()?)
     };
     let checked = read_verified(host, &folder.cancel(), &options)?;
     let request: Value = serde_json::from_slice(&checked.bytes)
@@ -219,7 +214,7 @@ pub(in crate::runner) fn attend(
             if services.host.fs.symlink_metadata(&folder.cancel()).is_err() {
                 continue;
             }
-            let (kind, event) = match requested(&services.host, &services.trust, &folder, &id) {
+            let (kind, event) = match requested(&services, &folder, &id) {
                 Ok(request) => (
                     "cancel_requested",
                     json!({"requested_at": request["requested_at"]}),

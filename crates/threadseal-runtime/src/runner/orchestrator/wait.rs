@@ -49,10 +49,10 @@ pub(super) struct Changes {
 
 impl Changes {
     /// `subject`: what a registry that gives notices is asked for.
-    pub(super) fn of(records: &Records, notice: Subject) -> Self {
-        if matches!(records.registry.notices(notice), Ok(Some(_))) {
+    pub(super) fn of(records: &Records, subject: Subject) -> Self {
+        if matches!(records.registry.notices(subject), Ok(Some(_))) {
             return Self {
-                telling: Some((Arc::clone(&records.registry), notice)),
+                telling: Some((Arc::clone(&records.registry), subject)),
                 ..Self::none()
             };
         }
@@ -106,14 +106,14 @@ impl Changes {
     /// The number of notices so far: taken before a look, so that nothing after it is missed.
     pub(super) fn mark(&self) -> u64 {
         let told = self.telling.as_ref();
-        let notices = told.map(|(registry, notice)| registry.notices(*notice));
+        let notices = told.map(|(registry, subject)| registry.notices(*subject));
         notices.and_then(Result::ok).flatten().unwrap_or_default()
     }
 
     /// Until something changes after `mark`, or this time is over.
     pub(super) fn wait(&self, mark: u64, most: Duration, cancel: &Cancel) {
-        if let Some((registry, notice)) = &self.telling {
-            registry.wait_for_notice(*notice, mark, most, &|| cancel.is_set());
+        if let Some((registry, subject)) = &self.telling {
+            registry.wait_for_notice(*subject, mark, most, &|| cancel.is_set());
             return;
         }
         let mut left = most.min(REGISTRY_POLL);
