@@ -35,6 +35,8 @@ use threadseal_core::limits::MAX_LINE_BYTES;
 
 /// Longest wait of the writer whose turn it is, before it gives up.
 const PATIENCE: Duration = MAX_TURN_WAIT;
+/// How long a journal of pages may be that of a writer at work.
+const MAX_JOURNAL_WAIT: Duration = Duration::from_secs(1);
 /// First and longest pause between two looks whether it is a writer's turn.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -139,9 +141,27 @@ pub(super) fn check_to_write(path: &Path) -> Result<(), Error> {
             journal.display()
         )));
     }
-    match begins_as_journal(&journal) && !began_from_nothing(&journal) {
-        true => Err(unfinished(path)),
-        false => Ok(()),
+    refuse_unfinished(path, |found| matches!(found, Journal::OfPages { .. }))
+}
+
+/// A transaction is unfinished where its journal stays, and no process is at work on the file.
+fn refuse_unfinished(path: &Path, is_bad: impl Fn(Journal) -> bool) -> Result<(), Error> {
+    let journal = beside(path, "-journal");
+    let start = SystemClock.elapsed();
+    loop {
+        let found = Journal::at(&journal);
+        if !is_bad(found) {
+            return Ok(());
+        }
+        let locked = RealFs
+            .metadata(path)
+            .is_ok_and(|found| crate::sys::is_locked(found.identity));
+        let late = SystemClock.elapsed().saturating_sub(start) >= MAX_JOURNAL_WAIT;
+        // The writer may have ended its transaction between the two looks, and begun another.
+        if late || !locked && Journal::at(&journal) == found {
+            return Err(unfinished(path));
+        }
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -259,9 +279,7 @@ impl Reading {
                 format!("cannot read {}: there is no SQLite file", path.display()),
             ));
         }
-        if begins_as_journal(&beside(path, "-journal")) {
-            return Err(unfinished(path));
-        }
+        refuse_unfinished(path, |found| found != Journal::None)?;
         let stamps = stamps(path);
         let (how, locked) = match (size("-wal") > 0, is_in_use(&beside(path, "-shm"))) {
             (false, _) => ("immutable=1", false),
@@ -314,25 +332,44 @@ pub(super) fn is_unmade(path: &Path) -> bool {
         return false;
     };
     let regular = found.kind == FileKind::Regular;
-    regular && (found.size == 0 || began_from_nothing(&beside(path, "-journal")))
+    let journal = || Journal::at(&beside(path, "-journal"));
+    regular && (found.size == 0 || journal() == Journal::OfNothing)
 }
+
+/// Name, its length, its sum and the magic: a shorter end names no super-journal.
+const MIN_SUPER_JOURNAL_END: u64 = 16;
 
 /// What every rollback journal begins with (sqlite.org/fileformat2.html, §3).
 const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Does a rollback journal restore a file to no page at all?
-fn began_from_nothing(journal: &Path) -> bool {
-    // A header without its magic was not synced: the file was not written yet.
-    matches!(beginning::<20>(journal), Ok(Some(header))
-        if header.starts_with(&JOURNAL_MAGIC) && header[16..] == [0; 4])
+/// What SQLite may play back from a journal. One look answers: its writer may remove it at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Journal {
+    /// There is none, or one without its magic: it was not synced, so the file was not written yet.
+    None,
+    /// It restores a file to no page at all.
+    OfNothing,
+    /// It restores pages, or it cannot be read. Each transaction has a random number of its own.
+    OfPages { nonce: [u8; 4] },
+}
+
+impl Journal {
+    fn at(path: &Path) -> Self {
+        let mut header = [0; 20];
+        match read_beginning(path, &mut header) {
+            Ok(8..) if !header.starts_with(&JOURNAL_MAGIC) => Self::None,
+            Ok(20) if header[16..] == [0; 4] => Self::OfNothing,
+            Ok(0..8) => Self::None,
+            Ok(_) | Err(_) => Self::OfPages {
+                nonce: [header[12], header[13], header[14], header[15]],
+            },
+        }
+    }
 }
 
 /// May SQLite play this journal back? One that cannot be read may be such a one.
 pub(super) fn begins_as_journal(journal: &Path) -> bool {
-    match beginning::<8>(journal) {
-        Ok(beginning) => beginning == Some(JOURNAL_MAGIC),
-        Err(_) => true,
-    }
+    Journal::at(journal) != Journal::None
 }
 
 /// Does a journal name a super-journal? SQLite opens and removes that file, wherever it is.
@@ -341,7 +378,11 @@ fn ends_as_super_journal(journal: &Path) -> bool {
         let file = RealFs.open(journal, crate::sys::Access::Read)?;
         let size = file.metadata()?.size;
         let mut bytes = [0; JOURNAL_MAGIC.len()];
-        let start = size.saturating_sub(bytes.len() as u64);
+        // One that is just being made begins with the same bytes.
+        if size < MIN_SUPER_JOURNAL_END {
+            return Ok(false);
+        }
+        let start = size - bytes.len() as u64;
         let read = crate::sys::read_full_at(&*file, &mut bytes, start)?;
         Ok(read == bytes.len() && bytes == JOURNAL_MAGIC)
     };
@@ -353,18 +394,24 @@ fn ends_as_super_journal(journal: &Path) -> bool {
 
 /// The first bytes of a regular file that has as many.
 pub(super) fn beginning<const N: usize>(path: &Path) -> io::Result<Option<[u8; N]>> {
-    let found = match RealFs.metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if found.kind != FileKind::Regular {
-        return Ok(None);
-    }
-    let file = RealFs.open(path, crate::sys::Access::Read)?;
     let mut bytes = [0; N];
-    let read = crate::sys::read_full_at(&*file, &mut bytes, 0)?;
+    let read = read_beginning(path, &mut bytes)?;
     Ok((read == N).then_some(bytes))
+}
+
+/// Reads the beginning of a regular file into `bytes`: how many it has, none where there is no file.
+fn read_beginning(path: &Path, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut read = || {
+        if RealFs.metadata(path)?.kind != FileKind::Regular {
+            return Ok(0);
+        }
+        let file = RealFs.open(path, crate::sys::Access::Read)?;
+        crate::sys::read_full_at(&*file, bytes, 0)
+    };
+    match read() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        read => read,
+    }
 }
 
 fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {
@@ -412,4 +459,64 @@ fn stamps(path: &Path) -> [Option<Stamp>; 2] {
     let fs = RealFs::shared();
     let of = |found: Metadata| (found.size, found.modified_ns);
     [path.to_owned(), beside(path, "-wal")].map(|file| fs.metadata(&file).ok().map(of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Looks at a file that a writer changes all the time.
+    const MAX_LOOKS: usize = 100_000;
+
+    // T-STO-27
+    #[test]
+    fn a_writer_at_work_has_no_unfinished_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.db");
+        let writer = Connection::open(&path).unwrap();
+        writer
+            .execute_batch("PRAGMA synchronous = OFF; CREATE TABLE words (word)")
+            .unwrap();
+        let (stop, mut seen) = (AtomicBool::new(false), 0);
+        thread::scope(|scope| -> Result<(), Error> {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    writer.execute("INSERT INTO words VALUES (1)", []).unwrap();
+                }
+            });
+            for _ in 0..MAX_LOOKS {
+                seen += usize::from(begins_as_journal(&beside(&path, "-journal")));
+                let looks = [check_to_write(&path), Reading::bare(&path).map(drop)];
+                if seen > 20 || looks.iter().any(Result::is_err) {
+                    stop.store(true, Ordering::Relaxed);
+                    return looks.into_iter().collect();
+                }
+            }
+            stop.store(true, Ordering::Relaxed);
+            Err(Error::invalid("no look met a transaction"))
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_journal_that_no_process_finishes_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("other.db");
+        Connection::open(&path)
+            .and_then(|made| made.execute_batch("CREATE TABLE words (word)"))
+            .unwrap();
+        let journal = |pages: u8, length: usize| {
+            let mut header = [JOURNAL_MAGIC.as_slice(), &[0; 11], &[pages]].concat();
+            header.truncate(length);
+            std::fs::write(beside(&path, "-journal"), header).unwrap();
+            check_to_write(&path).map_err(|error| error.to_string())
+        };
+        assert_eq!(journal(0, 20), Ok(()));
+        assert_eq!(journal(9, 7), Ok(()));
+        for length in [8, 9, 19, 20] {
+            assert!(journal(9, length).unwrap_err().contains("not finished"));
+        }
+    }
 }
