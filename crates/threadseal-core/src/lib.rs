@@ -11,6 +11,7 @@
 //! | [`error`] | [`error::Error`], whose kind names the caller's next action |
 //! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
 //! | [`encoding`] | strict hex and base64: one spelling each |
+//! | [`fold`] | text without regard to case, for searches |
 //! | [`digest`] | SHA-256 digests, tagged digests |
 //! | [`canon`] | strict JSON reader, RFC 8785, named Python dialects, deterministic CBOR |
 //! | [`key`] | Ed25519 keys, their files and names, signers |
@@ -29,6 +30,7 @@ pub mod canon;
 pub mod digest;
 pub mod encoding;
 pub mod error;
+pub mod fold;
 pub mod identity;
 pub mod key;
 pub mod limits;

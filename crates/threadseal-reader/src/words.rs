@@ -4,6 +4,7 @@ use crate::turns::text_of;
 use threadseal_convert::Draft;
 use threadseal_core::canon::json::Value;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::fold::{find_folded, folded};
 
 /// Most bytes of one part of a turn that are indexed: the beginning of a long output.
 const MAX_PART_BYTES: usize = 64 << 10;
@@ -96,7 +97,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// Its words.
+    /// Its words, folded.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -141,7 +142,7 @@ pub fn terms(words: &str) -> Result<Vec<Term>, Error> {
             let text = text.trim_end_matches(|c| is_prefix && c == '*');
             if text.chars().any(char::is_alphanumeric) {
                 terms.push(Term {
-                    text: text.to_owned(),
+                    text: folded(text),
                     is_prefix,
                 });
             }
@@ -157,23 +158,22 @@ pub fn terms(words: &str) -> Result<Vec<Term>, Error> {
     Ok(terms)
 }
 
-/// The words of a text, in lower case.
+/// The words of a text, folded.
 fn words(text: &str) -> Vec<String> {
+    let text = folded(text);
     let words = text.split(|letter: char| !letter.is_alphanumeric());
     words
         .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
+        .map(str::to_owned)
         .collect()
 }
 
 /// The text around the first term, with blanks in place of line ends.
 pub fn snippet(text: &str, terms: &[Term]) -> String {
-    let lower = text.to_lowercase();
-    // Lower case may have other lengths: then the place is only near.
     let places = terms
         .iter()
-        .filter_map(|term| lower.find(&term.text.to_lowercase()));
-    let place = text.floor_char_boundary(places.min().unwrap_or(0));
+        .filter_map(|term| find_folded(text, &term.text));
+    let place = places.min().unwrap_or(0);
     let before = text[..place]
         .chars()
         .rev()

@@ -14,6 +14,7 @@ use crate::project::Project;
 use std::io;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::fold::folded;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{Report, Verdict};
 use threadseal_core::trust::Trust;
@@ -52,7 +53,7 @@ pub struct Found {
 /// Kind `InvalidInput` when the query has no words, `Limit` above [`MAX_KNOWLEDGE_FILES`],
 /// `External` when the system fails.
 pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Result<Found, Error> {
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<String> = query.split_whitespace().map(folded).collect();
     if words.is_empty() {
         return Err(Error::invalid("name a word to look for"));
     }
@@ -87,7 +88,7 @@ pub fn search(host: &Host, project: &Project, trust: &Trust, query: &str) -> Res
 
 /// How often the words occur in a text that has them all, and the first line with one of them.
 fn look(text: &str, words: &[String]) -> Option<(usize, usize, String)> {
-    let lower = text.to_lowercase();
+    let lower = folded(text);
     if !words.iter().all(|word| lower.contains(word.as_str())) {
         return None;
     }
@@ -95,7 +96,7 @@ fn look(text: &str, words: &[String]) -> Option<(usize, usize, String)> {
         .iter()
         .map(|word| lower.matches(word.as_str()).count());
     let has = |line: &str| {
-        let line = line.to_lowercase();
+        let line = folded(line);
         words.iter().any(|word| line.contains(word.as_str()))
     };
     // Signatures are digits and letters, which may contain a short word by chance.

@@ -22,13 +22,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use threadseal_convert as convert;
 use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::fold::folded;
 use threadseal_core::limits::MAX_SOURCE_BYTES;
 use threadseal_store::atomic::PRIVATE_FILE;
 use threadseal_store::sqlite::database::check_files;
 use threadseal_store::sys::{self, Access, Fs};
 
 /// The layout of the tables; an index with another one is made anew.
-const LAYOUT: i64 = 3;
+const LAYOUT: i64 = 4;
 /// Characters of a title.
 const MAX_TITLE_CHARS: usize = 160;
 /// Longest wait for another process that writes the index.
@@ -446,7 +447,7 @@ fn write_turn(
     let sql = "INSERT INTO words(rowid, text) VALUES (?1, ?2)";
     transaction
         .prepare_cached(sql)?
-        .execute(params![id, text.text])?;
+        .execute(params![id, folded(&text.text)])?;
     Ok(true)
 }
 

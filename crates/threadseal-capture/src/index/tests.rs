@@ -147,3 +147,22 @@ fn an_index_of_another_layout_or_without_sense_is_made_anew() {
     let index = Index::open(&RealFs, home.path()).unwrap();
     assert!(index.logs().unwrap().is_empty());
 }
+
+#[test]
+fn case_is_folded_as_unicode_does_with_and_without_an_index() {
+    let (bench, home) = (Bench::new(), tempfile::tempdir().unwrap());
+    let mut index = Index::open(&RealFs, home.path()).unwrap();
+    keep(&bench, LOG, &["Die Straße", "DIE STRASSE", "Ὀδυσσεύς"]);
+    index.refresh(&bench.archive()).unwrap();
+    for (words, turns) in [("straẞe", vec![1, 0]), ("ὈΔΥΣΣΕΎΣ", vec![2])] {
+        let query = Query {
+            words: words.to_owned(),
+            most: 10,
+            ..Query::default()
+        };
+        let turns_of = |hits: Vec<Hit>| hits.iter().map(|hit| hit.turn).collect::<Vec<_>>();
+        assert_eq!(turns_of(index.search(&query).unwrap()), turns, "{words}");
+        let without = search_archive(&bench.archive(), &query).unwrap();
+        assert_eq!(turns_of(without), turns, "{words}");
+    }
+}

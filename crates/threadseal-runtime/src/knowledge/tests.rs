@@ -24,11 +24,9 @@ fn an_entry_is_found_by_all_of_its_words_in_any_case_and_order() {
         id,
         "# test/task\n\nThe *answer* is in the straße.\n",
     );
-    // The last is a word of the signature alone.
-    for none in ["STRASSE answer", "signed"] {
-        assert!(hits(&scene, none).is_empty(), "{none}");
-    }
-    let hits = hits(&scene, "Straße ANSWER");
+    // A word of the signature alone.
+    assert!(hits(&scene, "signed").is_empty());
+    let hits = hits(&scene, "STRASSE ANSWER");
     assert_eq!(hits.len(), 1);
     assert_eq!((&*hits[0].id, hits[0].verdict), (id, Verdict::Verified));
     assert_eq!((hits[0].count, hits[0].line), (2, 4));

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal_core::error::Error;
+use threadseal_core::fold::folded;
 use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_store::heads::RecordKind;
 use threadseal_store::read::read_small;
@@ -123,7 +124,7 @@ impl ItemPrimary {
         let words: Vec<String> = query
             .split_whitespace()
             .filter(|word| *word != "*")
-            .map(str::to_lowercase)
+            .map(folded)
             .collect();
         let most = input["limit"]
             .as_u64()
@@ -137,7 +138,7 @@ impl ItemPrimary {
                 continue;
             };
             let text = format!("{id}\n{}", item.text());
-            let lower = text.to_lowercase();
+            let lower = folded(&text);
             if !words.iter().all(|word| lower.contains(word.as_str())) {
                 continue;
             }
@@ -146,7 +147,7 @@ impl ItemPrimary {
                 break;
             }
             let has = |line: &&str| {
-                let line = line.to_lowercase();
+                let line = folded(line);
                 words.iter().any(|word| line.contains(word.as_str()))
             };
             let line = text.lines().skip(1).find(has).unwrap_or_default();

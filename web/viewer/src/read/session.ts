@@ -1,6 +1,7 @@
 // A log as a conversation: its lines become items, as the bytes come. Keeps the bytes, a short form of each item, and
 // one buffer of text in lower case for search. What an item has in full is read again from its line.
 
+import { fold } from "../fold.js";
 import { type Bodies, withBodies } from "./bodies.js";
 import { CLAUDE } from "./claude.js";
 import { CODEX } from "./codex.js";
@@ -418,22 +419,22 @@ export class SessionReader {
 
   private remember(i: number, words: string): void {
     if (words === "") return;
-    const lower = words.toLowerCase();
+    const folded = fold(words);
     let chunk = this.chunks.at(-1);
     // A text that is no ASCII may take three bytes a character.
-    if (chunk === undefined || chunk.length + 3 * lower.length + 1 > chunk.bytes.length) {
-      chunk = { bytes: new Uint8Array(Math.max(CHUNK_BYTES, 3 * lower.length + 1)), length: 0, starts: [], items: [] };
+    if (chunk === undefined || chunk.length + 3 * folded.length + 1 > chunk.bytes.length) {
+      chunk = { bytes: new Uint8Array(Math.max(CHUNK_BYTES, 3 * folded.length + 1)), length: 0, starts: [], items: [] };
       this.chunks.push(chunk);
     }
     chunk.starts.push(chunk.length);
     chunk.items.push(i);
-    chunk.length += encoder.encodeInto(lower, chunk.bytes.subarray(chunk.length)).written;
+    chunk.length += encoder.encodeInto(folded, chunk.bytes.subarray(chunk.length)).written;
     chunk.bytes[chunk.length++] = 0;
   }
 
   /** The items that have these words, in their order; upper and lower case are one. */
   search(query: string): Found {
-    const needle = encoder.encode(query.toLowerCase());
+    const needle = encoder.encode(fold(query));
     const items: number[] = [];
     if (needle.length > 0) for (const chunk of this.chunks) this.searchChunk(chunk, needle, items);
     return { items: Uint32Array.from(new Set(items)).sort() };

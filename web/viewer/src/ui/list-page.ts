@@ -1,5 +1,6 @@
 // The list of all sessions: filters and search as one types, in the page; words inside sessions are asked of the server.
 
+import { fold, placesOf } from "../fold.js";
 import type { Home, ServerHit, SessionRow } from "../home.js";
 import { button, foreign, h, icon, replace, visible } from "./dom.js";
 import { age, count, money, short, when } from "./format.js";
@@ -23,14 +24,14 @@ const MAX_REFRESHED = 20;
 
 /** A session of the list. Its words and its time are made when something asks for them. */
 class Entry {
-  private lower: string | null = null;
+  private folded: string | null = null;
   private moment: number | null = null;
 
   constructor(readonly row: SessionRow) {}
 
   get words(): string {
     const { title, project, agent, model, id, state_text: state } = this.row;
-    return (this.lower ??= `${title ?? ""}\n${project ?? ""}\n${agent}\n${model ?? ""}\n${id}\n${state}`.toLowerCase());
+    return (this.folded ??= fold(`${title ?? ""}\n${project ?? ""}\n${agent}\n${model ?? ""}\n${id}\n${state}`));
   }
 
   get time(): number {
@@ -222,7 +223,7 @@ export class ListPage implements Page {
 
   /** Null: nothing is filtered. */
   private filters(): ((entry: Entry) => boolean) | null {
-    const words = this.input.value.toLowerCase().split(/\s+/).filter((one) => one !== "");
+    const words = fold(this.input.value).split(/\s+/).filter((one) => one !== "");
     const { agent, project, state, kind } = this.selects;
     const days = AGES.find(([value]) => value === this.ages.value)?.[2] ?? Infinity;
     const since = days === Infinity ? -Infinity : Date.now() - days * 86_400_000;
@@ -399,11 +400,10 @@ function routeOfRow(row: SessionRow): Route {
 /** The words with each place of the query marked. */
 function marked(words: string, query: string): (string | HTMLElement)[] {
   const parts: (string | HTMLElement)[] = [];
-  const [lower, needle] = [words.toLowerCase(), query.toLowerCase()];
   let from = 0;
-  for (let at = lower.indexOf(needle); at >= 0 && lower.length === words.length; at = lower.indexOf(needle, from)) {
-    parts.push(words.slice(from, at), h("mark", { text: words.slice(at, at + needle.length) }));
-    from = at + needle.length;
+  for (const [at, to] of placesOf(words, fold(query))) {
+    parts.push(words.slice(from, at), h("mark", { text: words.slice(at, to) }));
+    from = to;
   }
   return [...parts, words.slice(from)];
 }

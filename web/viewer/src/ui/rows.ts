@@ -1,5 +1,6 @@
 // One item of a conversation as a row.
 
+import { fold, placesOf } from "../fold.js";
 import type { OpenLog, Standing } from "../open-log.js";
 import type { SealMark } from "../read/seals.js";
 import type { Full, Item } from "../read/session.js";
@@ -191,17 +192,16 @@ export function noteRow(words: string, at: number, total: number): HTMLElement {
 
 /** Marks words in the text of a row. */
 function highlight(box: HTMLElement, words: string): void {
-  const lower = words.toLowerCase();
+  const needle = fold(words);
   const walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
   const found: Text[] = [];
   for (let node = walker.nextNode(); node !== null && found.length < 200; node = walker.nextNode()) {
-    if (node.textContent!.toLowerCase().includes(lower) && node.parentElement!.closest("time,.turn-number") === null) found.push(node as Text);
+    if (fold(node.textContent!).includes(needle) && node.parentElement!.closest("time,.turn-number") === null) found.push(node as Text);
   }
   for (const node of found) {
-    let rest = node;
-    for (let at = rest.data.toLowerCase().indexOf(lower); at >= 0; at = rest.data.toLowerCase().indexOf(lower)) {
-      const match = rest.splitText(at);
-      rest = match.splitText(Math.min(lower.length, match.length));
+    for (const [from, to] of placesOf(node.data, needle).reverse()) {
+      node.splitText(to);
+      const match = node.splitText(from);
       const mark = h("mark");
       match.replaceWith(mark);
       mark.appendChild(match);

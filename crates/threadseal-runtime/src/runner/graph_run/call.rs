@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal_core::error::Error;
+use threadseal_core::fold::folded;
 use threadseal_core::record::{Head, RecordId, ThreadId};
 use threadseal_formats::ledger::Parent;
 
@@ -279,10 +280,10 @@ fn search(services: &Services, kind: ItemKind, input: &Value) -> Result<Outcome,
             json!({"success": true, "results": hits.collect::<Vec<_>>()}),
         ));
     }
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let words: Vec<String> = query.split_whitespace().map(folded).collect();
     let ids = services.finder.ids(kind)?;
     let has = |id: &&ItemId| {
-        let id = id.as_str().to_lowercase();
+        let id = folded(id.as_str());
         words.iter().all(|word| id.contains(word.as_str()))
     };
     let found: Vec<Value> = ids
