@@ -18,7 +18,7 @@ pub(crate) mod prelude {
     pub(crate) use super::checks::{Attack, Ended, Events, Fails, Json, Text, edit, rows};
     pub(crate) use super::doubles::{
         Acting, Count, Heard, Listener, NoChildren, Only, ask, assistant, call, counted, failing,
-        ok, schema, stub, tool, tool_call, tool_result, user,
+        noting_tool, ok, stub, tool, tool_call, tool_result, user,
     };
     pub(crate) use super::scene::{
         GLADLY, READS, Scene, again, folder, graph_order, listed, order, ordered, resume_graph,

@@ -116,6 +116,21 @@ impl Events {
         found.map(|event| &event["payload"]).collect()
     }
 
+    /// The keys of the calls that a record names as ended, or as of unknown outcome.
+    pub(crate) fn keys_of_calls(&self) -> Vec<String> {
+        let results = self.of("tool_call_result");
+        let has_ended = |start: &Value| {
+            let mut results = results.iter();
+            results.any(|result| result["call_id"] == start["call_id"])
+        };
+        let starts = self.of("tool_call_start").into_iter();
+        let ended = starts.filter(|start| has_ended(start));
+        let calls = ended.chain(self.of("tool_call_unresolved"));
+        calls
+            .map(|call| call["idempotency_key"].text().to_owned())
+            .collect()
+    }
+
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.of(kind).len()
     }

@@ -251,3 +251,39 @@ pub(crate) fn call(tool: &dyn Tool, input: impl Into<Value>) -> Outcome {
         record: &mut NoChildren,
     })
 }
+
+/// A reading tool whose calls may be at once; it keeps the keys of those that ran.
+struct Noting {
+    schema: ToolSchema,
+    ran: Arc<Mutex<Vec<String>>>,
+}
+
+impl Tool for Noting {
+    fn id(&self) -> &'static str {
+        "rye/file-system/read"
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn parallel(&self, _: &Value) -> bool {
+        true
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        let key = call.idempotency_key.to_owned();
+        self.ran.lock().unwrap().push(key);
+        Outcome::ok("noted")
+    }
+}
+
+/// A reading tool, and the keys of its calls that ran.
+pub(crate) fn noting_tool() -> (Arc<dyn Tool>, Arc<Mutex<Vec<String>>>) {
+    let ran = Arc::<Mutex<Vec<String>>>::default();
+    let tool = Noting {
+        schema: schema("rye/file-system/read"),
+        ran: Arc::clone(&ran),
+    };
+    (Arc::new(tool), ran)
+}

@@ -2,7 +2,6 @@
 //! recovered; never forked.
 
 use super::handoffs::reads;
-use crate::model::ToolSchema;
 use crate::testing::prelude::*;
 use crate::thread_meta::ThreadMeta;
 use threadseal_formats::transcript::manifest::parse_line;
@@ -274,32 +273,6 @@ fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
     scene.resume(&id, GLADLY).unwrap().completed();
 }
 
-/// A tool whose calls may be at once; it keeps the keys of those that ran.
-struct Noting {
-    schema: ToolSchema,
-    ran: Arc<Mutex<Vec<String>>>,
-}
-
-impl Tool for Noting {
-    fn id(&self) -> &'static str {
-        "rye/file-system/read"
-    }
-
-    fn schema(&self) -> &ToolSchema {
-        &self.schema
-    }
-
-    fn parallel(&self, _: &Value) -> bool {
-        true
-    }
-
-    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
-        let key = call.idempotency_key.to_owned();
-        self.ran.lock().unwrap().push(key);
-        Outcome::ok("noted")
-    }
-}
-
 /// Three batches of calls, and the end.
 const BATCHES: &str = "answers:\n\
     - {calls: [{tool: rye_file-system_read}, {tool: rye_file-system_read}]}\n\
@@ -312,27 +285,9 @@ fn noting() -> (FaultFs, Scene, Engine, Arc<Mutex<Vec<String>>>) {
     let (disk, mut scene) = Scene::failing();
     scene.host.heads = Arc::new(FileHeadStore::new(disk.shared(), "/heads"));
     let scene = scene.signed();
-    let ran = Arc::<Mutex<Vec<String>>>::default();
-    let tool = Noting {
-        schema: schema("rye/file-system/read"),
-        ran: Arc::clone(&ran),
-    };
-    let engine = scene.engine_with(BATCHES, vec![Arc::new(tool)]);
+    let (tool, ran) = noting_tool();
+    let engine = scene.engine_with(BATCHES, vec![tool]);
     (disk, scene, engine, ran)
-}
-
-/// The keys of the calls that a record names as ended or as unresolved.
-fn named(events: &Events) -> Vec<String> {
-    let key = |event: &Value| event["idempotency_key"].text().to_owned();
-    let results = events.of("tool_call_result");
-    let has_ended = |start: &Value| {
-        let mut results = results.iter();
-        results.any(|result| result["call_id"] == start["call_id"])
-    };
-    let starts = events.of("tool_call_start").into_iter();
-    let ended = starts.filter(|start| has_ended(start)).map(key);
-    let open = events.of("tool_call_unresolved").into_iter();
-    ended.chain(open.map(key)).collect()
 }
 
 // T-RUN-22 T-RUN-23
@@ -364,7 +319,7 @@ fn power_that_goes_anywhere_in_a_run_leaves_each_call_that_ran_named_and_no_head
             }
             assert_eq!(scene.verdict(&id), Verdict::Verified, "{what}");
             let (events, ran) = (scene.events(&id), ran.lock().unwrap().clone());
-            let named = named(&events);
+            let named = events.keys_of_calls();
             for key in &ran {
                 let times = named.iter().filter(|named| *named == key).count();
                 assert_eq!(times, 1, "{what}: {key} of {named:?}");

@@ -5,6 +5,7 @@ mod copied_items;
 mod disk_faults;
 mod handoffs;
 mod hard_limits;
+mod healing;
 mod hostile_outputs;
 mod lenient_tails;
 mod one_verdict;
