@@ -49,6 +49,7 @@ mod marks;
 mod mirror;
 mod moved_logs;
 mod outputs;
+mod pages;
 mod pins;
 mod place;
 mod prelude;
