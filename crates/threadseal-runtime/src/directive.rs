@@ -31,6 +31,7 @@ use crate::item::ItemId;
 use crate::item::ItemKind;
 use crate::limit::Limits;
 use crate::place::Place;
+use crate::status::Status;
 use crate::xml::{self, Element};
 use serde_json::{Map, Value};
 use threadseal_core::error::Error;
@@ -68,7 +69,7 @@ pub struct Directive {
     pub inputs: Vec<Parameter>,
     /// The outputs that it returns through `directive_return`.
     pub outputs: Vec<Parameter>,
-    /// `<success>` and `<failure>`: what to report when it ends, for people.
+    /// `<success>` and `<failure>`: what people are shown when it ends.
     pub outcomes: Vec<Outcome>,
     /// Elements of the file without a meaning, with their places.
     pub ignored: Vec<(Place, String)>,
@@ -173,7 +174,7 @@ impl Directive {
                 "metadata" => self.metadata(child)?,
                 "inputs" => self.inputs = inputs::read(child, "input")?,
                 "outputs" => (self.outputs, self.outcomes) = inputs::read_outputs(child)?,
-                "description" => child.only_text()?.clone_into(&mut self.description),
+                "description" => self.describe(child)?,
                 // Rye grants nothing for permissions outside the metadata either.
                 "permissions" | "process" | "success_criteria" | "template" | "example" | "raw" => {
                     self.ignored.push((child.place.clone(), child.name.clone()));
@@ -234,6 +235,16 @@ impl Directive {
             .render_text(&serde_json::json!({ "inputs": inputs }))
     }
 
+    /// What people are shown when a thread of it ends so.
+    pub(crate) fn outcome(&self, status: Status) -> Option<&str> {
+        let name = match status {
+            Status::Completed => "success",
+            _ => "failure",
+        };
+        let outcome = self.outcomes.iter().find(|outcome| outcome.name == name);
+        outcome.map(|outcome| outcome.text.as_str())
+    }
+
     /// The prompt as it is written.
     pub fn prompt(&self) -> &str {
         &self.prompt_text
@@ -262,9 +273,12 @@ impl Directive {
             }
             seen.push(&child.name);
             match child.name.as_str() {
-                "description" => child.only_text()?.clone_into(&mut self.description),
+                "description" => self.describe(child)?,
                 "category" => self.category = category(child)?,
                 "author" => child.only_text()?.clone_into(&mut self.author),
+                "model" | "model_class" if seen.contains(&other_model(&child.name)) => {
+                    return Err(child.error("<model> and <model_class> are the same: use one"));
+                }
                 "model" | "model_class" => self.model = model(child)?,
                 "limits" => self.limits(child)?,
                 "permissions" => self.permissions(child)?,
@@ -282,6 +296,14 @@ impl Directive {
                 _ => return Err(child.unknown("metadata")),
             }
         }
+        Ok(())
+    }
+
+    fn describe(&mut self, element: &Element) -> Result<(), Error> {
+        if !self.description.is_empty() {
+            return Err(element.error("a second <description>"));
+        }
+        element.only_text()?.clone_into(&mut self.description);
         Ok(())
     }
 
@@ -385,6 +407,14 @@ fn category(element: &Element) -> Result<String, Error> {
     match element.only_text()? {
         "" => Ok(String::new()),
         text => Ok(item_id(text, element)?.as_str().to_owned()),
+    }
+}
+
+/// The other name of the element that names a model.
+fn other_model(name: &str) -> &'static str {
+    match name {
+        "model" => "model_class",
+        _ => "model",
     }
 }
 

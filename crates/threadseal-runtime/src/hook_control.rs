@@ -89,6 +89,9 @@ const TABLE: [(&str, &[Control], &[Control]); 9] = [
     ("graph_started", &[], &[Continue, Fail, Abort, Suspend]),
 ];
 
+/// The events of both threads and graphs; those of graphs alone begin with `graph_`.
+const SHARED_EVENTS: [&str; 3] = ["after_step", "error", "limit"];
+
 impl Control {
     /// All of them.
     pub(crate) const ALL: [Self; 7] = [Retry, Fail, Abort, Continue, Escalate, Suspend, Skip];
@@ -132,12 +135,33 @@ pub(crate) fn permitted(event: &str, scope: Scope) -> impl Iterator<Item = Contr
     })
 }
 
-/// Checks that no hook decides beyond its permission, as far as its text shows the decision.
+/// Does this event happen where the hook is asked?
+fn happens(event: &str, scope: Scope) -> bool {
+    match scope {
+        Scope::Thread => !event.starts_with("graph_"),
+        Scope::Graph => event.starts_with("graph_") || SHARED_EVENTS.contains(&event),
+        Scope::Shared | Scope::Infra => true,
+    }
+}
+
+/// Checks that each hook is asked at all, and that none decides beyond its permission, as far as its
+/// text shows the decision.
 ///
 /// # Errors
-/// At the action's line.
+/// At the line of the hook or the action.
 pub(crate) fn check(hooks: &[HookDeclaration], scope: Scope) -> Result<(), Error> {
     for hook in hooks {
+        if !happens(&hook.event, scope) {
+            let (of, other) = match scope {
+                Scope::Graph => ("graph", "threads"),
+                _ => ("directive", "graphs"),
+            };
+            let why = format!(
+                "a hook of a {of} is never asked at `{}`, an event of {other}",
+                hook.event
+            );
+            return Err(hook.place.error(why));
+        }
         for action in &hook.actions {
             if let Some(word) = word_of(action)? {
                 let control = parse(&word).map_err(|why| action.place.error(why))?;
@@ -208,7 +232,7 @@ fn refusal(control: Control, event: &str, scope: Scope) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hook_declaration::EVENTS;
+    use crate::hook_declaration::{BUILD_SYSTEM_PROMPT, EVENTS, RESOLVE_EXTENDS};
     use crate::testing::prelude::{Fails as _, rows};
 
     fn hooks(event: &str, params: &str) -> Vec<HookDeclaration> {
@@ -221,18 +245,18 @@ mod tests {
     // T-TOL-32
     #[test]
     fn the_table_alone_says_what_may_be_decided() {
-        for event in EVENTS {
+        // At these hooks only name items.
+        let decide = |event: &&str| ![BUILD_SYSTEM_PROMPT, RESOLVE_EXTENDS].contains(event);
+        assert!(TABLE.iter().all(|row| decide(&row.0)));
+        for event in EVENTS.into_iter().filter(decide) {
             for scope in [Scope::Thread, Scope::Graph, Scope::Shared, Scope::Infra] {
                 for control in Control::ALL {
                     let hooks = hooks(event, &format!("{{action: {}}}", control.as_str()));
                     let fits = check(&hooks, scope).is_ok();
-                    assert_eq!(
-                        fits,
-                        control.is_permitted(event, scope),
-                        "{event} {control:?}"
-                    );
+                    let permitted = control.is_permitted(event, scope);
+                    assert_eq!(fits, permitted, "{event} {control:?}");
                     let params = serde_json::json!({"action": control.as_str()});
-                    assert_eq!(decided(&params, event, scope).is_ok(), fits);
+                    assert_eq!(decided(&params, event, scope).is_ok(), permitted);
                 }
             }
         }

@@ -22,10 +22,16 @@ use crate::yaml::Node;
 use serde_json::Value;
 use threadseal_core::error::Error;
 
+/// The event at which hooks add to the system prompt.
+pub(crate) const BUILD_SYSTEM_PROMPT: &str = "build_system_prompt";
+
+/// The event at which a hook names the base of a directive that extends nothing.
+pub(crate) const RESOLVE_EXTENDS: &str = "resolve_extends";
+
 /// The events at which hooks may fire.
 pub(crate) const EVENTS: [&str; 15] = [
-    "build_system_prompt",
-    "resolve_extends",
+    BUILD_SYSTEM_PROMPT,
+    RESOLVE_EXTENDS,
     "thread_started",
     "thread_continued",
     "after_step",
@@ -149,9 +155,9 @@ impl HookDeclaration {
                 .map_or(Ok(Position::Before), |at| position(at.text()?, &at.place))?,
             wrap: fields.take("wrap").map_or(Ok(true), Node::bool)?,
         };
-        let beside = node.data.has("position") || node.data.has("wrap");
+        let beside = ["position", "wrap"].map(|name| node.data.has(name));
         fields.finish("a hook")?;
-        hook.only_for_knowledge(beside)?;
+        hook.check_knowledge(beside)?;
         Ok(hook)
     }
 
@@ -210,19 +216,43 @@ impl HookDeclaration {
             return Err(element.error("a hook needs an <action>"));
         }
         let beside = ["position", "wrap"].map(|name| element.attribute(name).is_some());
-        hook.only_for_knowledge(beside.contains(&true))?;
+        hook.check_knowledge(beside)?;
         Ok(hook)
     }
 
-    /// Checks that a hook with `position` or `wrap` adds knowledge.
-    fn only_for_knowledge(&self, has_them: bool) -> Result<(), Error> {
-        let adds = |action: &Action| {
-            action.primary == Primary::Execute && action.item_type == ItemKind::Knowledge
-        };
-        match has_them && !self.actions.iter().any(adds) {
-            true => Err(self.place.error(
+    /// Checks that knowledge is added where something reads it, and that `position` and `wrap`
+    /// have something to say about it.
+    fn check_knowledge(&self, [position, wrap]: [bool; 2]) -> Result<(), Error> {
+        let executes =
+            |action: &Action, kind| action.primary == Primary::Execute && action.item_type == kind;
+        let event = self.event.as_str();
+        for action in &self.actions {
+            let adds = executes(action, ItemKind::Knowledge);
+            let why = match event {
+                BUILD_SYSTEM_PROMPT if !adds => {
+                    "at build_system_prompt a hook can only execute knowledge"
+                }
+                RESOLVE_EXTENDS if !executes(action, ItemKind::Directive) => {
+                    "at resolve_extends a hook can only execute a directive, the base"
+                }
+                BUILD_SYSTEM_PROMPT | RESOLVE_EXTENDS | "thread_started" | "thread_continued" => {
+                    continue;
+                }
+                _ if adds => "no model reads knowledge that is executed at this event",
+                _ => continue,
+            };
+            return Err(action.place.error(why));
+        }
+        let adds = |action| executes(action, ItemKind::Knowledge);
+        if (position || wrap) && !self.actions.iter().any(adds) {
+            return Err(self.place.error(
                 "`position` and `wrap` are for knowledge, and no action of this hook adds any",
-            )),
+            ));
+        }
+        match position && event == BUILD_SYSTEM_PROMPT {
+            true => Err(self
+                .place
+                .error("the system prompt has no `position`: hooks add to its end")),
             false => Ok(()),
         }
     }
@@ -474,7 +504,7 @@ mod tests {
 
     #[test]
     fn hooks_with_many_actions_and_nested_conditions_are_read() {
-        let hooks = xml(r#"<hooks><hook id="a" event="error" layer="2" position="after" wrap="false">
+        let hooks = xml(r#"<hooks><hook id="a" event="thread_started" layer="2" position="after" wrap="false">
             <condition><any><condition path="code" op="in" value="[500, &quot;x&quot;]"/>
               <condition><not><condition path="ok" value="true"/></not></condition></any></condition>
             <action><execute item_type="knowledge" item_id="x"/>
@@ -499,7 +529,11 @@ mod tests {
     #[test]
     fn mistakes_in_hooks_are_named() {
         for [text, message] in rows(
-            r"<hooks><hook id='a' event='later'/></hooks> => unknown event `later`
+            r"<hooks><hook id='a' event='error'><action primary='execute' item_type='knowledge' item_id='x'/></hook></hooks> => no model reads knowledge
+              <hooks><hook id='a' event='build_system_prompt'><action primary='execute' item_type='tool' item_id='x'/></hook></hooks> => only execute knowledge
+              <hooks><hook id='a' event='resolve_extends'><action primary='load' item_type='directive' item_id='x'/></hook></hooks> => only execute a directive
+              <hooks><hook id='a' event='build_system_prompt' position='after'><action primary='execute' item_type='knowledge' item_id='x'/></hook></hooks> => has no `position`
+              <hooks><hook id='a' event='later'/></hooks> => unknown event `later`
               <hooks><hook id='a' event='error'/></hooks> => needs an <action>
               <hooks><hook event='error'/></hooks> => needs `id`
               <hooks><hook id='a' event='error'><action/></hook></hooks> => is empty

@@ -4,6 +4,7 @@
 //! Scene::new()             a project in which threads and graphs run; unsigned items count
 //! Scene::new().signed()    only signed items count; `demo/say` reads files
 //! Scene::failing()         the same on a disk that can fail
+//! web()                    an MCP server over HTTP
 //! tool(), ok(), counted()  tools by a closure; `Listener` is the model of each scene
 //! has(), fails_with()      checks that show the whole value
 //! rows()                   tables, one row a line
@@ -11,6 +12,7 @@
 
 mod checks;
 mod doubles;
+mod mcp_server;
 mod scene;
 
 /// Names that most tests use.
@@ -20,6 +22,7 @@ pub(crate) mod prelude {
         Acting, Count, Heard, Listener, NoChildren, Only, ask, assistant, call, counted, failing,
         noting_tool, ok, stub, tool, tool_call, tool_result, user,
     };
+    pub(crate) use super::mcp_server::{SERVER, Web, web};
     pub(crate) use super::scene::{
         GLADLY, READS, Scene, again, folder, graph_order, listed, order, ordered, resume_graph,
         row, told,

@@ -143,6 +143,19 @@ impl RiskTable {
         granted.iter().filter_map(of).collect()
     }
 
+    /// The capabilities that are granted only with an acknowledgement of this risk, or warned about
+    /// without it.
+    pub(crate) fn needing<'a>(
+        &'a self,
+        granted: &'a Capabilities,
+        risk: &'a str,
+    ) -> impl Iterator<Item = &'a Capability> {
+        let asks =
+            move |line: &Classification| line.risk == risk && line.policy > RiskPolicy::Allow;
+        let needs = move |held: &&Capability| self.classes(held).into_iter().any(asks);
+        granted.iter().filter(needs)
+    }
+
     fn classes(&self, capability: &Capability) -> Vec<&Classification> {
         let dots = |line: &&Classification| line.pattern.as_str().matches('.').count();
         let covering = self.0.iter().filter(|line| line.pattern.covers(capability));

@@ -219,6 +219,20 @@ fn what_stands_in_any_other_fence_is_an_example() {
 }
 
 #[test]
+fn one_setting_in_two_names_or_places_is_an_error() {
+    let of = |metadata: &str, rest: &str| {
+        format!(
+            "```xml\n<directive name='a' version='1'>\n<metadata>\n{metadata}</metadata>\n{rest}</directive>\n```\nx"
+        )
+    };
+    let twice = of("<model id='b'/>\n<model_class id='c'/>", "");
+    parse(&twice).fails_with("d.md:5: <model> and <model_class> are the same");
+    let text = "<description>One.</description>";
+    parse(&of(text, text)).fails_with("d.md:5: a second <description>");
+    parse(&of(text, "")).unwrap();
+}
+
+#[test]
 fn permissions_beside_the_metadata_grant_nothing_and_are_told() {
     let text = "```xml\n<directive name='a' version='1'><metadata/>\n<permissions>*</permissions></directive>\n```\nx";
     let read = parse(text).unwrap();

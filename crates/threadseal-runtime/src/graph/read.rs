@@ -258,11 +258,12 @@ fn common(fields: &mut Fields<'_>, node: &mut GraphNode) -> Result<(), Error> {
     node.next = edges(fields)?;
     node.env_requires = texts(fields, "env_requires")?;
     // Later versions of Rye use `cache_result`.
-    for key in ["cache", "cache_result"] {
-        if let Some(flag) = fields.take(key) {
-            node.cache |= flag.bool()?;
+    node.cache = match (fields.take("cache"), fields.take("cache_result")) {
+        (Some(_), Some(second)) => {
+            return Err(second.error("`cache` and `cache_result` are the same: use one"));
         }
-    }
+        (flag, second) => flag.or(second).map_or(Ok(false), Node::bool)?,
+    };
     node.idempotent = fields.take("idempotent").map_or(Ok(false), Node::bool)?;
     if let Some(target) = fields.take("on_error") {
         node.on_error = Some(Edge {

@@ -112,6 +112,8 @@ fn each_error_has_its_line() {
            \s\s\s\s\s\sover: "${state.files}"\n =>  => g.yaml:28: a foreach node needs `over`
            type: gate => type: gates => g.yaml:39: unknown node type `gates`; known: action, foreach, gate, return
            \s\s\s\s\s\stype: gate\n =>  => g.yaml:38: the node has no `action`
+           cache: true => cache: true\n      cache_result: true => g.yaml:22: `cache` and `cache_result` are the same
+           event: after_step => event: thread_started => g.yaml:18: a hook of a graph is never asked at `thread_started`
            as: file => as: state => g.yaml:31: `as` would hide the value of that name
            op: exists => op: exist => g.yaml:26: unknown operator `exist`; known: eq, ne, gt, gte, lt, lte, in, contains, regex, exists
            collect: results => colect: results => g.yaml:35: a node of type foreach has no member `colect`

@@ -17,7 +17,7 @@ use super::hooks::Hooks;
 use super::services::Services;
 use crate::bounds::MAX_EXTENDS;
 use crate::directive::{Acknowledgement, Directive, Permission};
-use crate::hook_declaration::{HookDeclaration, Position, Primary};
+use crate::hook_declaration::{BUILD_SYSTEM_PROMPT, HookDeclaration, Position, RESOLVE_EXTENDS};
 use crate::item::{ItemId, ItemKind, Used};
 use crate::model::Chosen;
 use serde_json::{Value, json};
@@ -192,15 +192,11 @@ fn system_hooks(
     facts: &Value,
     layers: &mut Layers,
 ) -> Result<(), Error> {
-    for hook in hooks.at("build_system_prompt") {
+    for hook in hooks.at(BUILD_SYSTEM_PROMPT) {
         if !holds(hook, facts)? {
             continue;
         }
         for action in &hook.actions {
-            if (action.primary, action.item_type) != (Primary::Execute, ItemKind::Knowledge) {
-                let why = "at build_system_prompt a hook can only execute knowledge";
-                return Err(action.place.error(why));
-            }
             let mut block = Block::load(
                 services,
                 &ItemId::parse(&action.item_id.render_text(facts)?)?,
@@ -217,15 +213,11 @@ fn system_hooks(
 
 /// The base that a hook gives to a directive that extends nothing.
 fn routed(hooks: &Hooks, facts: &Value) -> Result<Option<ItemId>, Error> {
-    for hook in hooks.at("resolve_extends") {
+    for hook in hooks.at(RESOLVE_EXTENDS) {
         if !holds(hook, facts)? {
             continue;
         }
         for action in &hook.actions {
-            if (action.primary, action.item_type) != (Primary::Execute, ItemKind::Directive) {
-                let why = "at resolve_extends a hook can only execute a directive, the base";
-                return Err(action.place.error(why));
-            }
             let base = ItemId::parse(&action.item_id.render_text(facts)?)?;
             // A base is not routed to itself.
             if facts["directive"] != base.as_str() {

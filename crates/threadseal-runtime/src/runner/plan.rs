@@ -11,6 +11,7 @@ use super::hooks::Hooks;
 use super::parent::Inherited;
 use super::services::Services;
 use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
+use crate::directive::Acknowledgement;
 use crate::item::{Item, ItemId, ItemKind, Used};
 use crate::limit::Limits;
 use crate::secrets;
@@ -36,6 +37,8 @@ pub(super) struct Plan<S> {
     pub(super) used: Vec<Used>,
     /// The risks of its capabilities that its author did not acknowledge.
     pub(super) risks: Vec<Risk>,
+    /// The acknowledgements that its capabilities need, as its record has them.
+    pub(super) taken: Vec<Value>,
     /// How many secrets were replaced in the texts of servers about their tools.
     pub(super) replaced: u64,
     /// The parts that only a directive or only a graph has.
@@ -62,6 +65,9 @@ impl<S> Plan<S> {
             let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
             events.push(("risk_unacknowledged", event));
         }
+        for taken in &self.taken {
+            events.push(("risk_acknowledged", taken.clone()));
+        }
         if self.replaced > 0 {
             events.push(secrets::event(self.replaced, "offer", 0));
         }
@@ -77,7 +83,7 @@ pub(super) struct Declared<'a, S> {
     pub(super) limits: [Limits; 2],
     pub(super) capabilities: Capabilities,
     /// Risks that its author acknowledged.
-    pub(super) acknowledged: Vec<String>,
+    pub(super) acknowledged: Vec<Acknowledgement>,
     /// The end of the refusal of a risk that was not acknowledged.
     pub(super) refusal: &'static str,
     pub(super) hooks: Hooks,
@@ -105,7 +111,15 @@ impl<S> Declared<'_, S> {
             None => self.capabilities,
         };
         let risks = &services.config.risks;
-        let risks = risks.unacknowledged(&capabilities, &self.acknowledged);
+        let mut taken = Vec::new();
+        for Acknowledgement { risk, reason } in &self.acknowledged {
+            let needing = risks.needing(&capabilities, risk);
+            taken.extend(needing.map(|capability| {
+                json!({"capability": capability.as_str(), "risk": risk, "reason": reason})
+            }));
+        }
+        let names: Vec<&str> = self.acknowledged.iter().map(|known| &*known.risk).collect();
+        let risks = risks.unacknowledged(&capabilities, &names);
         if let Some(risk) = risks.iter().find(|risk| risk.policy == RiskPolicy::Block) {
             let (capability, name) = (&risk.capability, &risk.risk);
             let text = format!("capability {capability} is {name}{}", self.refusal);
@@ -127,6 +141,7 @@ impl<S> Declared<'_, S> {
             hooks: self.hooks,
             used,
             risks,
+            taken,
             replaced,
             subject: self.subject,
         })

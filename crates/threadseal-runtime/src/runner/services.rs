@@ -105,6 +105,8 @@ pub enum Notice<'a> {
     TakenOver(usize),
     /// Another program changed what it left outside of its record.
     Changed(&'a str),
+    /// It ended, and its directive has this text for people about that.
+    Outcome(&'a str),
     /// It was asked to end.
     CancelRequested,
     /// It was asked to end by a request that does not count, for this reason.
@@ -131,7 +133,7 @@ impl fmt::Display for Notice<'_> {
                 f,
                 "taken over from another worker, with {open} calls of unknown outcome"
             ),
-            Self::Changed(what) => f.write_str(what),
+            Self::Changed(text) | Self::Outcome(text) => f.write_str(text),
             Self::CancelRequested => write!(f, "it was asked to end"),
             Self::CancelRefused(why) => write!(f, "a request to end it does not count: {why}"),
         }

@@ -13,7 +13,7 @@ use super::parent::Inherited;
 use super::record_writer::RecordWriter;
 use super::recovery::Configured;
 use super::returning::Returning;
-use super::services::Services;
+use super::services::{Notice, Services};
 use super::thread_plan::{self, Prompted, ThreadPlan};
 use crate::bounds::POLL_INTERVAL;
 use crate::context::{Counter, Fill, InputBound, Meter, Window};
@@ -131,6 +131,8 @@ impl Runnable for ThreadRun {
             journal.event(kind, payload)?;
         }
         let mut warnings = warnings_of(notes);
+        let ignored = plan.subject.directive.ignored.iter();
+        warnings.extend(ignored.map(|(place, name)| format!("{place}: <{name}> has no effect")));
         let now = begun.services.host.clock.now()?;
         let listed = plan.subject.chosen.listed.as_ref();
         if let Some(listed) = listed.filter(|listed| listed.is_old(now)) {
@@ -214,6 +216,9 @@ impl Runnable for ThreadRun {
             }
         };
         let head = self.journal.end(ending, &self.cost, more)?;
+        if let Some(text) = self.plan.subject.directive.outcome(status) {
+            self.services.announce(&self.id, Notice::Outcome(text));
+        }
         let (text, outputs, error) = match end {
             End::Completed { text, outputs } => (text, outputs, None),
             End::Failed(why) => (String::new(), None, Some(why)),

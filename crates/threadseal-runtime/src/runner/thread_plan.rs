@@ -85,7 +85,7 @@ pub(super) fn prepare(
         inputs,
         limits: [directive.limits, order.limits],
         capabilities: Capabilities::parse(permissions.map(|held| &held.capability))?,
-        acknowledged: acknowledged.map(|known| known.risk.clone()).collect(),
+        acknowledged: acknowledged.cloned().collect(),
         refusal: " and the directive does not acknowledge that",
         hooks,
         used,

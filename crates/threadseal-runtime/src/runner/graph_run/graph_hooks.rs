@@ -97,6 +97,7 @@ pub(super) fn at_error(
                 reason: "error",
                 why,
                 hit: None,
+                escalates: decision.control == Control::Escalate,
             })
         }
     })
@@ -122,6 +123,7 @@ pub(super) fn at_limit(
             reason: "limit",
             why: hit.to_string(),
             hit: Some(Box::new(hit)),
+            escalates: false,
         },
         _ => End::LimitReached {
             hit: Box::new(hit),
@@ -141,6 +143,7 @@ pub(super) fn ended_by(decision: Option<Decision>, event: &'static str) -> Optio
             reason: "hook",
             why,
             hit: None,
+            escalates: decision.control == Control::Escalate,
         }),
         Control::Continue | Control::Retry | Control::Skip => None,
     }

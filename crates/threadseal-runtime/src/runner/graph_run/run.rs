@@ -75,6 +75,8 @@ pub(in crate::runner) enum End {
         reason: &'static str,
         why: String,
         hit: Option<Box<LimitHit>>,
+        /// Is a person asked for that decision?
+        escalates: bool,
     },
     /// It is at a limit, or over it; with its output where it came to its end.
     LimitReached { hit: Box<LimitHit>, output: Value },

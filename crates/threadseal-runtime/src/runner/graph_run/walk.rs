@@ -213,10 +213,6 @@ impl Runnable for GraphRun {
                     Status::Cancelled,
                 )
             }
-            End::Suspended { hit: Some(hit), .. } => {
-                let (kind, event) = ("limit_escalation_requested", hit.to_json());
-                (kind, event, Ending::Suspended, Status::Suspended)
-            }
             End::LimitReached { hit, .. } => {
                 let (kind, event) = ("limit_escalation_requested", hit.to_json());
                 (kind, event, Ending::Suspended, Status::LimitReached)
@@ -232,6 +228,16 @@ impl Runnable for GraphRun {
             }
         };
         let mut record = self.record();
+        if let End::Suspended {
+            reason,
+            why,
+            escalates: true,
+            ..
+        } = &end
+        {
+            let asked = json!({"suspend_reason": reason, "why": why});
+            record.tell("escalation_requested", &asked)?;
+        }
         record.tell(kind, &event)?;
         let head = record.end(ending, &cost, &terminal_members(&end, status))?;
         drop(record);
@@ -435,7 +441,9 @@ fn terminal_members(end: &End, status: Status) -> Value {
         End::Failed(why) => json!({"error": why}),
         End::Cancelled => json!({"reason": "cancelled"}),
         End::LimitReached { hit, .. } => limit_members(hit),
-        End::Suspended { reason, why, hit } => match hit {
+        End::Suspended {
+            reason, why, hit, ..
+        } => match hit {
             Some(hit) => json!({"suspend_reason": reason, "limit": hit.to_json()}),
             None => json!({"suspend_reason": reason, "why": why}),
         },

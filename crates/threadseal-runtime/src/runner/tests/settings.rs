@@ -5,6 +5,7 @@
 
 use super::handoffs::reads;
 use super::lenient_tails::forge;
+use super::shown_effects::{Page, compare, spans, specified};
 use crate::config::Config;
 use crate::config::models::Prices;
 use crate::directive::ModelChoice;
@@ -16,9 +17,7 @@ use crate::runner::orphans::Found;
 use crate::runner::recovery::Configured;
 use crate::testing::prelude::*;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use threadseal_core::error::Error;
-use threadseal_store::snapshot;
 
 /// A key, settings without and with it, and what can be seen then.
 struct Row {
@@ -625,104 +624,58 @@ fn project(file: &str, settings: &str) -> Scene {
 // T-DEC-22
 #[test]
 fn each_key_of_the_settings_has_an_effect() {
-    let mut table = String::from(
+    let mut page = Page::new(
         "# What each setting does\n\n\
          Each row is a run of a test: what happens without the setting, and with it. The keys are\n\
          described in [`declarations.md`](../spec/declarations.md), section 7. `HOOK` is a hook that calls\n\
-         a tool after each step; `ONE` and `TWO` list one model `a`, and two models `a` and `b`.\n\n\
-         | file | key | setting | without | with |\n|---|---|---|---|---|\n",
+         a tool after each step; `ONE` and `TWO` list one model `a`, and two models `a` and `b`.\n\n",
     );
-    let mut same = Vec::new();
+    page.table(&["file", "key", "setting", "without", "with"]);
     for row in rows_of_all_files() {
         let seen = |settings| (row.seen)(&mut project(row.file, settings));
-        let (without, with) = (seen(row.without), seen(row.with));
-        if without == with {
-            same.push(format!("{} {}: {without}", row.file, row.key));
-        }
-        let shown = row.with.replace('\n', "; ");
-        let (file, key) = (row.file, row.key);
-        let _ = writeln!(
-            table,
-            "| `agent/{file}` | `{key}` | `{shown}` | {without} | {with} |"
-        );
+        let names = [format!("`agent/{}`", row.file), format!("`{}`", row.key)];
+        let seen = [seen(row.without), seen(row.with)];
+        page.row(names.each_ref().map(String::as_str), row.with, &seen);
     }
-    assert_eq!(same, Vec::<String>::new(), "keys without an effect");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a person who runs the test asks for the new text"
-    )]
-    let bless = std::env::var_os("THREADSEAL_BLESS").is_some();
-    snapshot::check(&path, &table, bless);
+    page.check("settings.md");
 }
 
 // T-DEC-22
 #[test]
 fn each_key_of_the_specification_has_a_row_and_no_row_another() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/declarations.md");
-    let specified = specified(&fs::read_to_string(path).unwrap());
-    let shown: BTreeSet<(String, String)> = rows_of_all_files()
-        .map(|row| (row.file.to_owned(), row.key.to_owned()))
-        .collect();
-    assert!(specified.len() > 60, "{specified:?}");
-    let covers = |key: &str, shown: &str| {
+    let keys = keys();
+    assert!(keys.len() > 60, "{keys:?}");
+    let shown = rows_of_all_files().map(|row| (row.file.to_owned(), row.key.to_owned()));
+    compare(&keys, &shown.collect(), |key, shown| {
         let rest = shown.strip_prefix(key);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    for (file, key) in &specified {
-        let found = shown.iter().any(|(of, row)| of == file && covers(key, row));
-        assert!(found, "no row shows agent/{file} {key}");
-    }
-    for (file, row) in &shown {
-        let found = specified
-            .iter()
-            .any(|(of, key)| of == file && covers(key, row));
-        assert!(found, "agent/{file} has no key {row}");
-    }
+    });
 }
 
 /// The keys of the tables of section 7, with their files.
-fn specified(text: &str) -> Vec<(String, String)> {
-    let from = text.split("\n## 7. ").nth(1).unwrap();
-    let section = from.split("\n## 8. ").next().unwrap();
-    let (mut file, mut prefix) = (String::new(), None);
+fn keys() -> Vec<(String, String)> {
+    let mut file = String::new();
     let mut keys = Vec::new();
-    for line in section.lines() {
-        if let Some(title) = line.strip_prefix("### ") {
-            file = spans(title)
-                .next()
-                .unwrap_or_default()
-                .replace("agent/", "");
+    for row in specified("## 7. ", "## 8. ") {
+        if let Some(name) = spans(&row.heading).next() {
+            file = name.replace("agent/", "");
         }
-        let Some(cell) = line
-            .strip_prefix("| ")
-            .and_then(|row| row.split(" | ").next())
-        else {
-            prefix = prefix.filter(|_| line.starts_with('|'));
-            continue;
+        let prefix = match row.of.as_str() {
+            "key" => "",
+            "member of a pattern" => "patterns.",
+            "member of a provider" => "providers.",
+            "member of a model" => "models.",
+            "`type`" => "retry_policy.",
+            other => panic!("a table of {other}"),
         };
-        match cell {
-            "key" => prefix = Some(""),
-            "member of a pattern" => prefix = Some("patterns."),
-            "member of a provider" => prefix = Some("providers."),
-            "member of a model" => prefix = Some("models."),
-            "`type`" => prefix = Some("retry_policy."),
-            _ => {
-                let Some(prefix) = prefix else { continue };
-                for span in spans(cell) {
-                    match span.strip_prefix("agent/") {
-                        Some(name) => name.clone_into(&mut file),
-                        None => keys.push((file.clone(), format!("{prefix}{span}"))),
-                    }
-                }
+        for span in spans(&row.cells[0]) {
+            match span.strip_prefix("agent/") {
+                Some(name) => name.clone_into(&mut file),
+                None => keys.push((file.clone(), format!("{prefix}{span}"))),
             }
         }
     }
     keys
-}
-
-fn spans(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
 }
 
 fn config(scene: &Scene) -> Result<Config, Error> {
@@ -888,11 +841,11 @@ fn found(scene: &Scene, row: &str) -> String {
     }
 }
 
-fn a_thread_that_reads(scene: &mut Scene) -> String {
+pub(super) fn a_thread_that_reads(scene: &mut Scene) -> String {
     ended(scene.engine(READS).run(&order("demo/say")))
 }
 
-fn a_thread_that_pays(scene: &mut Scene) -> String {
+pub(super) fn a_thread_that_pays(scene: &mut Scene) -> String {
     scene.prices = prices();
     a_thread_that_reads(scene)
 }
@@ -921,7 +874,7 @@ fn a_thread_that_sleeps(scene: &mut Scene) -> String {
     ended(scene.engine(script).run(&order("demo/child")))
 }
 
-fn two_children(scene: &mut Scene) -> String {
+pub(super) fn two_children(scene: &mut Scene) -> String {
     slow(scene, "0.3");
     let child = "- when: I am a child\n  answers: [{calls: [{tool: demo_slow}]}, {text: Here.}]";
     let script = format!(

@@ -110,8 +110,13 @@ fn hooks_call_only_what_their_thread_may() {
         ("directive", "demo/say"),
         ("knowledge", "'${thread_id}'"),
     ] {
+        // Knowledge is for the first message.
+        let event = match kind {
+            "knowledge" => "thread_started",
+            _ => "after_complete",
+        };
         let hook = format!(
-            "- {{id: c, event: after_complete, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
+            "- {{id: c, event: {event}, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
         );
         let (ran, events) = decided(&hook, "answers: [{text: Done.}]", None);
         ran.completed();
