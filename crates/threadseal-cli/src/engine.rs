@@ -620,7 +620,7 @@ impl Watch for Live {
                 self.say(thread, &text);
             }
             Progress::Notice(notice) => self.announce(thread, notice),
-            Progress::Text(_) => {}
+            Progress::Text(_) | Progress::Failed(_) | Progress::Turned(_) => {}
         }
     }
 }

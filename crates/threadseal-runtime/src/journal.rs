@@ -501,6 +501,11 @@ impl Journal {
         self.recorder.state().manifest()
     }
 
+    /// The thread that writes it.
+    pub(crate) fn thread(&self) -> &ThreadId {
+        self.recorder.state().thread()
+    }
+
     /// Which turn it is, from 1; 0 before the first.
     pub fn turn(&self) -> u64 {
         self.turn

@@ -31,7 +31,7 @@ mod store;
 mod thread;
 mod viewed;
 #[cfg(feature = "postgres")]
-pub use activity::Activity;
+pub use activity::{Activity, TURN_SECONDS};
 pub use chain::{Chain, ChainFault};
 pub(crate) use free::create_free;
 pub(crate) use inspect::contradictions;

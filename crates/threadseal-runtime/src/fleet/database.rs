@@ -2,7 +2,7 @@
 
 use super::folders::{FOLDERS, THREADS, thread_of};
 use super::heads::Both;
-use super::meters::Meters;
+use super::meters::{CountingWatch, Meters};
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::project::{Project, ProjectId, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
@@ -256,6 +256,10 @@ impl Fleet {
             project: self.project(&base.project)?,
             registry: Arc::new(registry.counting(activity)),
             budgets: Arc::new(budgets.counting(activity)),
+            watch: Arc::new(CountingWatch {
+                inner: Arc::clone(&base.watch),
+                activity: Arc::clone(activity),
+            }),
             ..base.clone()
         }))
     }

@@ -9,12 +9,14 @@
 
 use super::Fleet;
 use super::census::Census;
-use crate::registry::Activity;
+use crate::registry::{Activity, TURN_SECONDS};
+use crate::runner::{Progress, Watch};
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// The content type of the metrics.
@@ -58,6 +60,23 @@ impl Meters {
     fn silence(&self) -> Duration {
         let contact = Duration::from_micros(self.contact.load(Ordering::Relaxed));
         SystemClock.elapsed().saturating_sub(contact)
+    }
+}
+
+/// Counts the progress of threads for [`Activity`], and passes it on.
+pub(super) struct CountingWatch {
+    pub(super) inner: Arc<dyn Watch>,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl Watch for CountingWatch {
+    fn progress(&self, thread: &ThreadId, progress: Progress<'_>) {
+        match progress {
+            Progress::Failed(category) => self.activity.failed(category),
+            Progress::Turned(took) => self.activity.turned(took),
+            _ => {}
+        }
+        self.inner.progress(thread, progress);
     }
 }
 
@@ -223,9 +242,12 @@ fn about_activity(activity: &Activity, text: &mut Exposition) {
         let label = format!("{{status=\"{}\"}}", status.as_str());
         (label, counted(count))
     });
-    let ends: Vec<(String, f64)> = ends.collect();
-    let ends: Vec<(&str, f64)> = ends.iter().map(|(name, count)| (&**name, *count)).collect();
-    text.family(&THREADS, &ends);
+    text.labelled(&THREADS, ends);
+    let errors = activity.model_errors();
+    let errors = errors.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), counted(count)));
+    text.labelled(&MODEL_ERRORS, errors);
+    let (times, micros) = activity.turn_times();
+    text.histogram(&TURN_TIMES, &TURN_SECONDS, &times, seconds(micros));
 }
 
 fn about_database(census: &Census, text: &mut Exposition) {
@@ -322,6 +344,16 @@ const THREADS: Family = Family(
     "counter",
     "Threads of this worker that are over, by status.",
 );
+const MODEL_ERRORS: Family = Family(
+    "threadseal_worker_model_errors_total",
+    "counter",
+    "Requests to models without an answer, by the kind of the error.",
+);
+const TURN_TIMES: Family = Family(
+    "threadseal_worker_turn_seconds",
+    "histogram",
+    "How long turns of threads of this worker took, with their calls.",
+);
 const DATABASE_UP: Family = Family(
     "threadseal_database_up",
     "gauge",
@@ -368,10 +400,33 @@ const SKEW: Family = Family(
 struct Exposition(String);
 
 impl Exposition {
+    /// The same of labels that are made for it.
+    fn labelled(&mut self, family: &Family, series: impl Iterator<Item = (String, f64)>) {
+        let series: Vec<(String, f64)> = series.collect();
+        let series = series.iter().map(|(labels, value)| (&**labels, *value));
+        self.family(family, &series.collect::<Vec<_>>());
+    }
+
+    /// Adds a histogram: how many values are at most each of `ends`, then all, and their sum.
+    fn histogram(&mut self, family: &Family, ends: &[u64], counts: &[u64], sum: f64) {
+        let name = family.0;
+        self.head(family);
+        let ends = ends.iter().map(ToString::to_string);
+        for (end, count) in ends.chain(["+Inf".to_owned()]).zip(counts) {
+            let _ = writeln!(self.0, "{name}_bucket{{le=\"{end}\"}} {count}");
+        }
+        let all = counts.last().unwrap_or(&0);
+        let _ = writeln!(self.0, "{name}_sum {sum}\n{name}_count {all}");
+    }
+
+    fn head(&mut self, Family(name, kind, help): &Family) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
     /// Adds the series of a metric: labels, and value.
     fn family(&mut self, family: &Family, series: &[(&str, f64)]) {
-        let Family(name, kind, help) = family;
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let name = family.0;
+        self.head(family);
         for (labels, value) in series {
             let _ = writeln!(self.0, "{name}{labels} {value}");
         }

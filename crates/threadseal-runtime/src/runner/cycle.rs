@@ -201,6 +201,7 @@ impl Cycle<'_> {
             // Children that ended meanwhile.
             self.writer.serve(journal);
             around.progress(Progress::Asking(&course.cost));
+            let began = self.clock.elapsed();
             let (answer, allowed) = match self.asked(course, journal, around)? {
                 Ok(answered) => answered,
                 Err(end) => {
@@ -230,6 +231,8 @@ impl Cycle<'_> {
                 Some(end) => Some(end),
                 None => self.call_all(&answer.calls, course, journal, around)?,
             };
+            let took = self.clock.elapsed().saturating_sub(began);
+            around.progress(Progress::Turned(took));
             if let Some(end) = end {
                 self.count(course, around);
                 return self.settled(end, &course.carried, &course.cost, journal);
@@ -491,6 +494,7 @@ impl Cycle<'_> {
                         "retryable": judgement.retry.is_some(), "attempt": attempts,
                         "message": error.message}),
             )?;
+            around.progress(Progress::Failed(&judgement.category));
             let context = json!({
                 "error": error.to_value()["error"], "status_code": error.status, "attempt": attempts,
                 "classification": {"code": judgement.code, "category": judgement.category,

@@ -38,7 +38,7 @@ impl Helpers {
     pub(super) fn new(services: &Services, starter: Starter, cancel: &Cancel) -> Self {
         let asked = cancel.below();
         let (cancel, end) = (asked.below(), asked.below());
-        let writer = RecordWriter::new();
+        let writer = RecordWriter::new(&services.watch);
         let places = Arc::new(Places::new(services.clone(), writer.handle()));
         let settings = &services.config.resilience;
         let children = Arc::new(Children::of(&cancel, settings, Arc::clone(&places)));

@@ -7,10 +7,12 @@
 //! Code that runs in parallel with the loop asks through a [`WriteHandle`], and the loop writes. So a
 //! record has one writer, and its lines have one order.
 
+use super::services::{Notice, Progress, Watch};
 use crate::journal::Journal;
 use crate::toolbox::{Outcome, Parentage};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
@@ -35,15 +37,27 @@ pub(crate) struct RecordWriter {
 
 /// A handle through which others ask the writer.
 #[derive(Clone)]
-pub(crate) struct WriteHandle(Sender<Message>);
+pub(crate) struct WriteHandle {
+    outgoing: Sender<Message>,
+    /// Follows the thread of the record.
+    watch: Arc<dyn Watch>,
+}
 
 impl RecordWriter {
-    pub(crate) fn new() -> Self {
-        let (send, incoming) = mpsc::channel();
+    pub(crate) fn new(watch: &Arc<dyn Watch>) -> Self {
+        let (outgoing, incoming) = mpsc::channel();
+        let watch = Arc::clone(watch);
         Self {
             incoming,
-            handle: WriteHandle(send),
+            handle: WriteHandle { outgoing, watch },
         }
+    }
+
+    /// The same where no one follows the thread.
+    #[cfg(test)]
+    pub(crate) fn unwatched() -> Self {
+        let no_one: Arc<dyn Watch> = Arc::new(crate::testing::prelude::Ignore);
+        Self::new(&no_one)
     }
 
     pub(crate) fn handle(&self) -> WriteHandle {
@@ -94,7 +108,7 @@ impl RecordWriter {
                     let ran = AssertUnwindSafe(|| call(place, &mut handle));
                     let ran = panic::catch_unwind(ran);
                     // The writer outlives the scope.
-                    let _ = handle.0.send(Message::Over(place, ran));
+                    let _ = handle.outgoing.send(Message::Over(place, ran));
                 };
                 if let Err(error) = thread::Builder::new().spawn_scoped(scope, work) {
                     *over = Some((Outcome::failed(format!("it cannot run now: {error}")), 0));
@@ -139,14 +153,14 @@ impl WriteHandle {
             // The caller may have given up.
             let _ = reply.send(work(journal));
         });
-        self.0.send(Message::Job(job)).map_err(|_| gone())?;
+        self.outgoing.send(Message::Job(job)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?
     }
 
     /// Leaves an event to be written at the loop's next opportunity. A thread that has ended writes
     /// nothing more.
     pub(crate) fn leave(&self, job: impl FnOnce(&mut Journal) + Send + 'static) {
-        let _ = self.0.send(Message::Job(Box::new(job)));
+        let _ = self.outgoing.send(Message::Job(Box::new(job)));
     }
 }
 
@@ -172,10 +186,40 @@ impl Parentage for WriteHandle {
 
     fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
         let (server, why) = (server.to_owned(), why.to_owned());
-        self.ask(move |journal| journal.server_restarted(&server, failures, &why))
+        let watch = Arc::clone(&self.watch);
+        self.ask(move |journal| {
+            journal.server_restarted(&server, failures, &why)?;
+            let notice = Notice::ServerRestarted(&server, failures, &why);
+            watch.progress(journal.thread(), Progress::Notice(notice));
+            Ok(())
+        })
     }
 
     fn ledger(&self) -> Result<Parent, Error> {
         self.ask(|journal| journal.ledger())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::prelude::*;
+
+    #[test]
+    fn a_server_that_is_started_again_is_recorded_and_shown() {
+        let scene = Scene::new();
+        let (id, mut journal) = scene.journal();
+        let heard = Arc::new(Heard::default());
+        let writer = RecordWriter::new(&(Arc::clone(&heard) as _));
+        let call = |_, handle: &mut WriteHandle| {
+            let told = handle.server_restarted("npx server", 2, "it ended with exit code 3");
+            assert!(told.is_ok());
+            (Outcome::ok("said"), 0)
+        };
+        writer.run(&mut journal, 1, &call);
+        let notice = "MCP server npx server was started again; 2 failures, the last one: it ended with exit code 3";
+        assert_eq!(heard.notices(), [format!("{id}: {notice}")]);
+        let events = scene.events(&id);
+        assert_eq!(events.one("mcp_server_restarted")["failures"], 2);
     }
 }

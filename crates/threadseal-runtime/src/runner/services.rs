@@ -84,6 +84,10 @@ pub enum Progress<'a> {
     Calling(&'a Cost, &'a str),
     /// A node of a graph begins: the number of the step, and its name.
     Step(u64, &'a str),
+    /// The model gave no answer: the category of its error.
+    Failed(&'a str),
+    /// A turn is over, with its calls: how long it took.
+    Turned(Duration),
     /// The model shall be asked again.
     Retrying(&'a str, Duration),
     /// What a person should know of it at once.
@@ -105,6 +109,8 @@ pub enum Notice<'a> {
     TakenOver(usize),
     /// Another program changed what it left outside of its record.
     Changed(&'a str),
+    /// An MCP server that had failed so often, at last for this reason, was started again for a call.
+    ServerRestarted(&'a str, usize, &'a str),
     /// It ended, and its directive has this text for people about that.
     Outcome(&'a str),
     /// It was asked to end.
@@ -132,6 +138,10 @@ impl fmt::Display for Notice<'_> {
             Self::TakenOver(open) => write!(
                 f,
                 "taken over from another worker, with {open} calls of unknown outcome"
+            ),
+            Self::ServerRestarted(server, failures, why) => write!(
+                f,
+                "MCP server {server} was started again; {failures} failures, the last one: {why}"
             ),
             Self::Changed(text) | Self::Outcome(text) => f.write_str(text),
             Self::CancelRequested => write!(f, "it was asked to end"),

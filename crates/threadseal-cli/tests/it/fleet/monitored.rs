@@ -108,7 +108,15 @@ fn names(text: &str) -> BTreeSet<String> {
         .iter()
         .any(|start| word.starts_with(start))
     };
-    words.filter(is_metric).map(str::to_owned).collect()
+    let words = words.filter(is_metric).map(family);
+    words.map(str::to_owned).collect()
+}
+
+/// The metric of a series: a histogram has three kinds of them.
+fn family(series: &str) -> &str {
+    let ends = ["_bucket", "_sum", "_count"];
+    let found = ends.iter().find_map(|end| series.strip_suffix(end));
+    found.unwrap_or(series)
 }
 
 #[test]
@@ -130,6 +138,13 @@ fn a_worker_shows_what_it_did_and_the_manual_names_no_other_metric() {
     });
     assert!(watched.value("threadseal_worker_turns_total") >= 2.0);
     assert!(watched.value("threadseal_worker_tokens_total{kind=\"input\"}") > 0.0);
+    // Each turn of the thread and its child has a time.
+    let turns = watched.value("threadseal_worker_turns_total");
+    let all = "threadseal_worker_turn_seconds_bucket{le=\"+Inf\"}";
+    assert_eq!(watched.value(all), turns);
+    assert_eq!(watched.value("threadseal_worker_turn_seconds_count"), turns);
+    let sum = watched.value("threadseal_worker_turn_seconds_sum");
+    assert!(sum > 0.0 && sum < 600.0, "{sum}");
     let spent = watched.value("threadseal_worker_spend_dollars_total");
     let sum = "SELECT sum(own_nanos) / 1e9 FROM threadseal_budgets b JOIN threadseal_threads t USING (thread_id)
                WHERE t.order_id = (SELECT max(id) FROM threadseal_orders)";
@@ -151,11 +166,12 @@ fn a_worker_shows_what_it_did_and_the_manual_names_no_other_metric() {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let name = series.split('{').next().unwrap();
+        let name = family(name);
         assert!(value.parse::<f64>().is_ok(), "{line}");
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
+        let kind = match name {
+            "threadseal_worker_turn_seconds" => "histogram",
+            name if name.ends_with("_total") => "counter",
+            _ => "gauge",
         };
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{line}");
         assert!(text.contains(&format!("# HELP {name} ")), "{line}");

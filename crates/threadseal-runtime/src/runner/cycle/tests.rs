@@ -64,7 +64,7 @@ fn looped_with(
             "silent" => &Later,
             _ => &Twice,
         },
-        writer: &RecordWriter::new(),
+        writer: &RecordWriter::unwatched(),
         hook_runner: &HookRunner {
             hooks: &Hooks::default(),
             callees: &Nothing,

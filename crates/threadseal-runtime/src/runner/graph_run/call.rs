@@ -8,7 +8,7 @@
 //! same key. The new run records all of this before its first step, so that its own successor knows
 //! it, too.
 
-use super::super::services::Services;
+use super::super::services::{Notice, Services};
 use super::run::GraphRun;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::capability::Call;
@@ -21,7 +21,7 @@ use crate::secrets;
 use crate::toolbox::{Cancel, Invocation, Outcome, Parentage, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use threadseal_core::error::Error;
 use threadseal_core::fold::folded;
 use threadseal_core::record::{Head, RecordId, ThreadId};
@@ -85,8 +85,8 @@ impl Meant {
     }
 }
 
-/// The record, for children that calls on several threads start.
-struct Shared<'a>(&'a Mutex<GraphJournal>);
+/// The record of a run, for children that calls on several threads start.
+struct Shared<'a>(&'a GraphRun);
 
 /// Where a call belongs.
 pub(super) struct Site<'a> {
@@ -231,7 +231,7 @@ pub(super) fn run_tool(
         idempotency_key: key,
         input,
         cancel,
-        record: &mut Shared(&run.record),
+        record: &mut Shared(run),
     })
 }
 
@@ -317,7 +317,7 @@ fn known(record: &GraphJournal, id: &str) -> Outcome {
 
 impl Shared<'_> {
     fn with<T>(&self, work: impl FnOnce(&mut GraphJournal) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.0.record())
     }
 }
 
@@ -336,7 +336,10 @@ impl Parentage for Shared<'_> {
     }
 
     fn server_restarted(&mut self, server: &str, failures: usize, why: &str) -> Result<(), Error> {
-        self.with(|journal| journal.server_restarted(server, failures, why))
+        self.with(|journal| journal.server_restarted(server, failures, why))?;
+        let notice = Notice::ServerRestarted(server, failures, why);
+        self.0.services.announce(&self.0.id, notice);
+        Ok(())
     }
 
     fn ledger(&self) -> Result<Parent, Error> {

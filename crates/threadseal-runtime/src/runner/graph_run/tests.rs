@@ -211,6 +211,28 @@ fn a_failed_node_leads_along_its_edge_or_the_graphs_way_or_ends_the_run() {
     scene.all_verify();
 }
 
+#[test]
+fn a_failed_node_has_its_step_completed_as_an_error_where_the_graph_leads_on() {
+    let scene = Scene::new();
+    scene.graph("g/edge", &one_call("", "on_error: b, next: c"));
+    scene.graph("g/fail", &one_call("", "next: b"));
+    let engine = engine(&scene, vec![failing("demo/t")]);
+    let steps = |graph, status| {
+        let ran = run(&engine, graph).ended(status);
+        let events = scene.verified(&ran.thread);
+        let steps = events.of("step_completed").into_iter().map(|step| {
+            let error = step["error"].as_str().unwrap_or("-");
+            format!("{} {} {error}", step["node"].text(), step["status"].text())
+        });
+        (events.count("step_started"), steps.collect::<Vec<_>>())
+    };
+    let (started, completed) = steps("g/edge", Status::Completed);
+    assert_eq!(started, 2);
+    assert_eq!(completed, ["a error not now", "b completed -"]);
+    // The run ends within the step: its effects stay known.
+    assert_eq!(steps("g/fail", Status::Error), (1, Vec::new()));
+}
+
 // T-GRA-11
 #[test]
 fn a_circle_ends_at_the_limit_of_steps_and_a_limit_ends_a_run() {

@@ -144,7 +144,7 @@ fn fire(hooks: &Hooks, event: &str, more: &Value) -> Fire {
     };
     let mut record = ThreadHookRecord {
         journal: &mut journal,
-        writer: &RecordWriter::new(),
+        writer: &RecordWriter::unwatched(),
     };
     let fired = hook_runner.fire(event, more, &mut record).unwrap();
     journal
@@ -351,7 +351,7 @@ fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
     };
     let mut record = ThreadHookRecord {
         journal: &mut journal,
-        writer: &RecordWriter::new(),
+        writer: &RecordWriter::unwatched(),
     };
     let end = End::Failed("why".to_owned());
     close(&end, &Cost::default(), &hook_runner, &mut record).unwrap();

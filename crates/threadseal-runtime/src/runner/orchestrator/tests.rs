@@ -179,6 +179,20 @@ fn polls_find_an_end_where_nothing_tells_of_changes() {
 }
 
 #[test]
+fn a_wait_without_notices_looks_again_after_half_a_second() {
+    let looks = |most: Duration| {
+        let began = SystemClock.elapsed();
+        wait::Changes::unheard().wait(0, most, &Cancel::default());
+        SystemClock.elapsed() - began
+    };
+    let long = looks(Duration::from_secs(60));
+    let half = Duration::from_millis(500);
+    assert!(half <= long && long < Duration::from_secs(30), "{long:?}");
+    let short = looks(Duration::from_millis(10));
+    assert!(short < half, "{short:?}");
+}
+
+#[test]
 fn words_are_found_as_they_were_said() {
     let (_scene, engine, id) =
         one("answers: [{text: \"Die \u{c4}pfel kosten 5 \u{20ac}; error 17: a timeout.\"}]");

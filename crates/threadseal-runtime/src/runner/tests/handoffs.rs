@@ -289,6 +289,46 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     assert!(engine.services.archive().chain(&ran.thread).is_ok());
 }
 
+#[test]
+fn a_hook_of_the_end_writes_the_summary_of_a_thread_that_is_continued() {
+    let scene = small();
+    let input = "<inputs><input name=\"transcript\" required=\"true\">c</input></inputs>";
+    scene.directive("demo/sum", "", input, "Summarise:\n{input:transcript}");
+    let metadata = "<permissions><execute><tool>rye.file-system.*</tool>\
+         <tool>rye.agent.threads.thread_summary</tool></execute></permissions><hooks>\
+         <hook id=\"sum\" event=\"after_complete\"><condition path=\"status\" value=\"continued\"/>\
+         <action primary=\"execute\" item_type=\"tool\" item_id=\"rye/agent/threads/thread_summary\">\
+         <param name=\"thread_id\">${thread_id}</param><param name=\"directive\">demo/sum</param></action></hook></hooks>";
+    scene.directive("demo/full", metadata, "", "Say w.");
+    let turns = reads(6, "All done.")
+        .replace("answers:\n", "")
+        .replace("- {", "  - {");
+    let script = format!(
+        "conversations:\n- when: 'Summarise:'\n  answers: [{{text: It read the notes.}}]\n\
+         - when: Say\n  answers:\n{turns}- when: 'This thread continues'\n  answers: [{{text: All done.}}]\n"
+    );
+    let engine = scene.engine(&script);
+    let ran = engine.run(&order("demo/full")).unwrap();
+    let ids = chain(&engine, &ran.thread);
+    assert!(ids.len() >= 2, "{ran:?}");
+    let events = scene.verified(&ids[0]);
+    assert_eq!(events.count("hook_failed"), 0, "{events:#?}");
+    let call = events.one("hook_call_start");
+    assert_eq!(call["event"], "after_complete");
+    let output: Value =
+        serde_json::from_str(events.one("hook_call_result")["output"].text()).unwrap();
+    let entry = format!(".ai/knowledge/{}.md", output["knowledge_id"].text());
+    scene.text(entry).has("> It read the notes.");
+    // The summary is there before the successor is.
+    let place = |kind| events.kinds().iter().position(|found| *found == kind);
+    assert!(
+        place("hook_call_result") < place("thread_handoff"),
+        "{events:#?}"
+    );
+    // The last thread of the chain is not continued: its hook does nothing.
+    assert_eq!(scene.verified(&ran.thread).count("hook_call_start"), 0);
+}
+
 // T-FIL-05
 #[test]
 fn knowledge_that_was_moved_to_the_place_of_a_summary_passes_for_none() {

@@ -8,6 +8,7 @@ mod hard_limits;
 mod healing;
 mod hostile_outputs;
 mod lenient_tails;
+mod live_files;
 mod members;
 mod one_verdict;
 mod other_projects;

@@ -204,6 +204,36 @@ fn a_continuation_directive_must_verify_where_it_is_there_and_is_told_where_it_i
     assert_eq!(scene.last_told(), "Once more.");
 }
 
+#[test]
+fn a_directive_of_its_own_words_the_first_message_of_a_continuation() {
+    let scene = Scene::new().signed();
+    let names = [
+        "original_directive",
+        "original_directive_body",
+        "previous_thread_id",
+        "continuation_message",
+    ];
+    let inputs = names
+        .map(|name| format!("<input name=\"{name}\"/>"))
+        .concat();
+    let words = names.map(|name| format!("{{input:{name}}}")).join(" | ");
+    let inputs = format!("<inputs>{inputs}</inputs>");
+    scene.directive("demo/words", "", &inputs, &format!("Words: {words}"));
+    let own = "<continuation_directive>demo/words</continuation_directive>";
+    scene.reader("demo/goes", own, "Go.");
+    let first = scene.engine(GLADLY).run(&order("demo/goes")).unwrap();
+    let second = scene.resume(&first.thread, GLADLY).unwrap().completed();
+    let words = format!("Words: demo/goes | Go. | {} | Once more.", first.thread);
+    assert_eq!(scene.last_told(), words);
+    let events = scene.verified(&second.thread);
+    assert_eq!(events.one("cognition_in")["text"], words.as_str());
+    let used = events.of("item_used");
+    assert!(
+        used.iter().any(|item| item["id"] == "demo/words"),
+        "{used:?}"
+    );
+}
+
 // T-RUN-06
 #[test]
 fn a_successor_that_no_link_names_is_resumed_by_nobody() {

@@ -374,6 +374,33 @@ fn rye_8_16_a_torn_line_is_a_tail_and_a_sealed_torn_line_is_named() {
     assert_eq!(named.unwrap().line, Some(4));
 }
 
+#[test]
+fn a_blank_line_that_the_original_skips_is_tampered_under_a_seal() {
+    for blank in ["\n", " \t\n"] {
+        let _row = Row(blank);
+        let mut recorder = Recorder::new();
+        recorder.turn().raw(blank.as_bytes()).turn().seal(1);
+        assert!(original_accepts(&recorder.bytes));
+        is(&report(&recorder.bytes), Verdict::Tampered, "blank_line");
+        // Behind the last seal it is a tail for both.
+        let behind = [record(1), blank.as_bytes().to_vec()].concat();
+        assert!(!original_accepts(&behind));
+        assert_eq!(verdict(&behind), Verdict::UnsignedTail);
+    }
+}
+
+/// The limit that `README.md` states: a seal shows who recorded an event, not its truth.
+#[test]
+fn what_a_recorder_in_wrong_hands_invents_verifies() {
+    let mut recorder = Recorder::new();
+    recorder.turn().raw(format!("{EVIL}\n").as_bytes()).seal(1);
+    assert!(original_accepts(&recorder.bytes));
+    assert_eq!(verdict(&recorder.bytes), Verdict::Verified);
+    // After the seal the same line is another hand's.
+    let late = [record(1), format!("{EVIL}\n").into_bytes()].concat();
+    assert_eq!(verdict(&late), Verdict::UnsignedTail);
+}
+
 // T-RYE-18
 #[test]
 fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
