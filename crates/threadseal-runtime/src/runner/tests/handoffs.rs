@@ -291,14 +291,12 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
 
 #[test]
 fn a_hook_of_the_end_writes_the_summary_of_a_thread_that_is_continued() {
-    let scene = small();
-    let input = "<inputs><input name=\"transcript\" required=\"true\">c</input></inputs>";
-    scene.directive("demo/sum", "", input, "Summarise:\n{input:transcript}");
+    let scene = summarised();
     let metadata = "<permissions><execute><tool>rye.file-system.*</tool>\
          <tool>rye.agent.threads.thread_summary</tool></execute></permissions><hooks>\
          <hook id=\"sum\" event=\"after_complete\"><condition path=\"status\" value=\"continued\"/>\
          <action primary=\"execute\" item_type=\"tool\" item_id=\"rye/agent/threads/thread_summary\">\
-         <param name=\"thread_id\">${thread_id}</param><param name=\"directive\">demo/sum</param></action></hook></hooks>";
+         <param name=\"thread_id\">${thread_id}</param></action></hook></hooks>";
     scene.directive("demo/full", metadata, "", "Say w.");
     let turns = reads(6, "All done.")
         .replace("answers:\n", "")
