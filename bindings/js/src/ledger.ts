@@ -1,0 +1,249 @@
+// One signed ledger for each thread of a framework, through `threadseal ledger` (spec/ledger.md).
+//
+//   started ─► the store of the framework ─► completed     a process that dies between them leaves an open step
+//
+// A ledger is verified once, when a process first needs it. What this process appends it knows; of what another process
+// appended, the whole is verified again.
+
+import { createHash, randomUUID } from "node:crypto";
+import { mkdir, open, readFile } from "node:fs/promises";
+import path from "node:path";
+import { printedError, runToEnd, type CommandOptions } from "./command.js";
+import { verify } from "./core.js";
+import { CommandError, StateError } from "./errors.js";
+import { Report, type ReportFields } from "./report.js";
+
+/** What a step does. Its payload names what was stored. */
+export interface Effect {
+  type: string;
+  payload: Record<string, unknown>;
+}
+
+export type Status = "started" | "completed" | "failed";
+
+/** A record of a ledger that verified. */
+export interface Step {
+  id: string;
+  status: Status;
+  /** That of the record that began the step. */
+  effect: Effect;
+}
+
+export interface LedgerOptions extends CommandOptions {
+  /** The name of the signing key. By default `self`. */
+  key?: string;
+}
+
+/** Ledgers that change while they are read so often are given up. */
+const MAX_READS = 5;
+/** The most bytes of a thread's id that names its ledger itself. */
+const MAX_PLAIN_RUN_BYTES = 100;
+
+/** The ledger of one thread, and the state that its steps make. */
+export class ThreadLedger<State> {
+  readonly #folder: string;
+  readonly #run: string;
+  readonly #options: LedgerOptions;
+  readonly #begin: () => State;
+  readonly #apply: (state: State, step: Step) => void;
+  #state: State | undefined;
+  #records = 0;
+  /** Bytes of the file whose steps are in the state. */
+  #bytes = 0;
+  /** Lines of ours after these bytes, in order. */
+  #own: string[] = [];
+  #pending: { line: string; step: Step; resolve: () => void; reject: (error: unknown) => void }[] = [];
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(folder: string, thread: string, options: LedgerOptions, begin: () => State, apply: (state: State, step: Step) => void) {
+    this.#folder = path.resolve(options.cwd ?? ".", folder);
+    this.#run = runOf(thread);
+    this.#options = options;
+    this.#begin = begin;
+    this.#apply = apply;
+  }
+
+  /** Does nothing wait for it? */
+  get isIdle(): boolean {
+    return this.#pending.length === 0;
+  }
+
+  get #file(): string {
+    return path.join(this.#folder, `ledger_${this.#run}.jsonl`);
+  }
+
+  /** The state of all steps so far.
+   *
+   * @throws VerdictError where the ledger is not verified. */
+  state(): Promise<State> {
+    return this.#exclusively(() => this.#current());
+  }
+
+  /** Appends a step that begins, does the work, and appends that it ended. */
+  async step<T>(effect: Effect, work: () => Promise<T>): Promise<T> {
+    await this.state();
+    const id = randomUUID();
+    await this.#append({ id, status: "started", effect });
+    let result: T;
+    try {
+      result = await work();
+    } catch (error) {
+      await this.#append({ id, status: "failed", effect });
+      throw error;
+    }
+    await this.#append({ id, status: "completed", effect });
+    return result;
+  }
+
+  #exclusively<T>(body: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(body);
+    this.#turn = done.catch(() => {});
+    return done;
+  }
+
+  async #current(): Promise<State> {
+    if (this.#state !== undefined && await this.#isCurrent()) return this.#state;
+    for (let read = 0; read < MAX_READS; read += 1) {
+      const state = await this.#read();
+      if (state !== undefined) return (this.#state = state);
+    }
+    throw new StateError(`the ledger of run ${this.#run} changes while it is read`, { hint: "try again" });
+  }
+
+  /** Are all lines after the known bytes ours? */
+  async #isCurrent(): Promise<boolean> {
+    const file = await open(this.#file).catch(() => undefined);
+    if (file === undefined) return this.#bytes === 0 && this.#own.length === 0;
+    try {
+      const { size } = await file.stat();
+      if (size < this.#bytes) return false;
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(size - this.#bytes), 0, size - this.#bytes, this.#bytes);
+      const lines = buffer.subarray(0, bytesRead).toString("utf8").split("\n");
+      const found = lines.slice(0, -1).map(keyOf);
+      if (lines.at(-1) !== "" || found.length !== this.#own.length || found.some((key, at) => key !== this.#own[at])) return false;
+      this.#bytes = size;
+      this.#own = [];
+      return true;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Verifies the ledger with all that its home knows, and folds its steps; nothing where it changed meanwhile. */
+  async #read(): Promise<State | undefined> {
+    await mkdir(this.#folder, { recursive: true });
+    const args = ["ledger", "verify", "--json", this.#folder, "--run", this.#run];
+    const { stdout, exit, running } = await runToEnd(args, this.#options);
+    const error = stdout === "" ? running.failure(exit) : printedError(stdout, running, exit);
+    if (error !== undefined) throw error;
+    const report = new Report(JSON.parse(stdout) as ReportFields);
+    const [claim] = report.results;
+    const isNew = claim?.verdict === "unsigned" && claim.stats.events === 0 && claim.head === null;
+    if (!isNew) report.require();
+    const bytes = await readFile(this.#file).catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code === "ENOENT" && isNew) return undefined;
+      throw new CommandError(`cannot read ${this.#file}: ${cause.message}`, { cause });
+    });
+    if (claim === undefined || (isNew && bytes !== undefined)) return undefined;
+    // The bytes that were read are those of the verdict: the same head, by the same keys.
+    if (bytes !== undefined) {
+      const trust = claim.signers.flatMap(({ did }) => (did === null ? [] : [did]));
+      const again = await verify(bytes, { kind: "ledger", name: claim.path, run: this.#run, trust, expectHead: claim.head ?? "", exactHead: true });
+      if (again.results[0]?.head !== claim.head) return undefined;
+      again.require();
+    }
+    const state = this.#begin();
+    const steps = stepsOf(bytes ?? new Uint8Array());
+    for (const step of steps) this.#apply(state, step);
+    this.#records = claim.stats.events;
+    this.#bytes = bytes?.length ?? 0;
+    this.#own = [];
+    return state;
+  }
+
+  #append(step: Step): Promise<void> {
+    const node = step.effect.type;
+    const effect = step.status === "started" ? step.effect : { type: step.effect.type };
+    const line = JSON.stringify({ step_id: step.id, node, status: step.status, effect });
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ line, step, resolve, reject });
+      void this.#exclusively(() => this.#write());
+    });
+  }
+
+  /** Writes all steps that wait, with one process. */
+  async #write(): Promise<void> {
+    const taken = this.#pending;
+    this.#pending = [];
+    if (taken.length === 0) return;
+    try {
+      const isNew = this.#records === 0;
+      const records = await this.#appendLines(taken.map(({ line }) => line));
+      // The first step of a ledger comes after its genesis, which is no step of ours.
+      this.#own.push(...(isNew ? ["genesis"] : []), ...taken.map(({ step }) => `${step.id} ${step.status}`));
+      const isAlone = records === this.#records + taken.length + (isNew ? 1 : 0);
+      this.#records = records;
+      const state = this.#state;
+      if (!isAlone || state === undefined) this.#state = undefined;
+      else for (const { step } of taken) this.#apply(state, step);
+      for (const { resolve } of taken) resolve();
+    } catch (error) {
+      this.#state = undefined;
+      for (const { reject } of taken) reject(error);
+    }
+  }
+
+  async #appendLines(lines: readonly string[]): Promise<number> {
+    const { key, passphraseFile } = this.#options;
+    const args = ["ledger", "append", "--json", "--sign", "--run", this.#run];
+    if (key !== undefined) args.push("--key", key);
+    if (passphraseFile !== undefined) args.push("--passphrase-file", passphraseFile);
+    const { stdout, exit, running } = await runToEnd([...args, this.#folder], this.#options, `${lines.join("\n")}\n`);
+    const error = stdout === "" ? running.failure(exit) : printedError(stdout, running, exit);
+    if (error instanceof CommandError) {
+      // A ledger that is gone has a verdict, which shows more.
+      await this.#read();
+    }
+    if (error !== undefined) throw error;
+    const [run] = (JSON.parse(stdout) as { runs: { records: number }[] }).runs;
+    if (exit !== 0 || run === undefined) throw running.failure(exit);
+    return run.records;
+  }
+}
+
+/** A name of a file cannot hold each id of a thread. */
+function runOf(thread: string): string {
+  const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(thread) && thread.length <= MAX_PLAIN_RUN_BYTES;
+  return isPlain ? thread : `sha256-${createHash("sha256").update(thread).digest("hex")}`;
+}
+
+interface Line {
+  step_id: string;
+  status: Status;
+  effect: Effect;
+}
+
+/** The step and the status of a line of a ledger. */
+function keyOf(text: string): string {
+  try {
+    const { step_id: id, status, effect } = JSON.parse(text) as Line;
+    return effect.type === "threadseal.genesis" ? "genesis" : `${id} ${status}`;
+  } catch {
+    return "";
+  }
+}
+
+/** The steps of a ledger that verified. */
+function stepsOf(bytes: Uint8Array): Step[] {
+  const begun = new Map<string, Effect>();
+  const steps: Step[] = [];
+  for (const text of new TextDecoder("utf-8", { fatal: true }).decode(bytes).split("\n")) {
+    if (text === "") continue;
+    const { step_id: id, status, effect } = JSON.parse(text) as Line;
+    if (effect.type === "threadseal.genesis") continue;
+    if (status === "started") begun.set(id, effect);
+    const first = begun.get(id);
+    if (first !== undefined) steps.push({ id, status, effect: first });
+  }
+  return steps;
+}

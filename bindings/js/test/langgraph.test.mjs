@@ -1,0 +1,287 @@
+// LangGraph itself over a sealed saver: a run continues in another process, and nothing that was changed meanwhile is used.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { FakeListChatModel } from "@langchain/core/utils/testing";
+import { Annotation, Command, END, MessagesAnnotation, MemorySaver, START, Send, StateGraph, interrupt } from "@langchain/langgraph";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { InputError, StateError, VerdictError } from "threadseal";
+import { SealedSaver } from "threadseal/langgraph";
+import { json, scene, tamper } from "./scene.mjs";
+
+const of = (thread) => ({ configurable: { thread_id: thread } });
+
+/** A graph that asks a scripted model, waits for a person, and pays. */
+function payments(checkpointer, paid = []) {
+  const model = new FakeListChatModel({ responses: ["I pay 10 euro."] });
+  const State = Annotation.Root({ ...MessagesAnnotation.spec, euro: Annotation() });
+  return new StateGraph(State)
+    .addNode("ask", async ({ messages }) => {
+      const { content } = await model.invoke(messages);
+      return { messages: [new AIMessage({ content, tool_calls: [{ id: "c1", name: "pay", args: { euro: 10 } }] })], euro: 10 };
+    })
+    .addNode("approve", async ({ euro }) => {
+      const answer = interrupt({ question: `Pay ${euro} euro?` });
+      return { messages: [new HumanMessage(answer)] };
+    })
+    .addNode("pay", async ({ euro }) => {
+      paid.push(euro);
+      return { messages: [new ToolMessage({ tool_call_id: "c1", content: `paid ${euro}` })] };
+    })
+    .addEdge(START, "ask").addEdge("ask", "approve").addEdge("approve", "pay").addEdge("pay", END)
+    .compile({ checkpointer });
+}
+
+/** A database, and the saver of a new process over it. */
+function stored() {
+  const made = scene();
+  const database = made.file("graph.db");
+  const process_ = () => new SealedSaver(SqliteSaver.fromConnString(database), { ...made.options, ledgers: "ledgers" });
+  const change = (...statements) => {
+    const { db } = SqliteSaver.fromConnString(database);
+    for (const statement of statements) assert.ok(db.prepare(statement).run().changes > 0, statement);
+    db.pragma("wal_checkpoint(TRUNCATE)");
+    db.close();
+  };
+  return { ...made, database, process: process_, change };
+}
+
+const begin = (saver, thread = "t1") => payments(saver).invoke({ messages: [new HumanMessage("Pay 10 euro.")] }, of(thread));
+const verified = ({ options }) => json(options, ["verify", "ledgers"]);
+
+test("a run is sealed, waits, and continues in another process", async () => {
+  const made = stored();
+  const first = await begin(made.process());
+  assert.equal(first.__interrupt__[0].value.question, "Pay 10 euro?");
+  const paid = [];
+  const saver = made.process();
+  const second = await payments(saver, paid).invoke(new Command({ resume: "Yes." }), of("t1"));
+  assert.deepEqual(paid, [10]);
+  assert.deepEqual(second.messages.map(({ content }) => content), ["Pay 10 euro.", "I pay 10 euro.", "Yes.", "paid 10"]);
+  const history = [];
+  for await (const state of payments(saver).getStateHistory(of("t1"))) history.push(state);
+  assert.deepEqual(history.map(({ next }) => next[0] ?? "end"), ["end", "pay", "approve", "ask", "__start__"]);
+  const { exit, results } = verified(made);
+  assert.deepEqual([exit, results.length, results[0].verdict, results[0].findings], [0, 1, "verified", []]);
+  assert.ok(results[0].stats.events > 15);
+});
+
+test("it wraps a saver in memory, with subgraphs, parallel tasks and values of all kinds", async () => {
+  const { options, home, cwd } = scene();
+  const inner = new MemorySaver();
+  const saver = new SealedSaver(inner, { ...options, ledgers: "ledgers" });
+  const Inner = Annotation.Root({ item: Annotation(), out: Annotation({ reducer: (a, b) => a.concat(b), default: () => [] }) });
+  const child = new StateGraph(Inner)
+    .addNode("work", async ({ item }) => ({ out: [item.n * 2] })).addNode("more", async ({ item }) => ({ out: [item.n * 2 + 1] }))
+    .addEdge(START, "work").addEdge("work", "more").addEdge("more", END).compile();
+  const Outer = Annotation.Root({
+    out: Annotation({ reducer: (a, b) => a.concat(b), default: () => [] }), kinds: Annotation(),
+  });
+  const kinds = { map: new Map([["b", 1], ["a", new Set([1, "x"])]]), bytes: Uint8Array.of(0, 255), at: new Date(0), none: undefined, big: { z: 1, a: [null, -0, 1e21] } };
+  const graph = new StateGraph(Outer)
+    .addNode("fan", async () => ({ kinds }))
+    .addNode("child", child)
+    .addNode("wait", async () => ({ out: [interrupt("go?")] }))
+    .addEdge(START, "fan").addConditionalEdges("fan", () => [1, 2, 3].map((n) => new Send("child", { item: { n } })))
+    .addEdge("child", "wait").addEdge("wait", END)
+    .compile({ checkpointer: saver });
+  await graph.invoke({}, of("Ünïcode/.. :\n"));
+  const again = new SealedSaver(inner, { ...options, ledgers: "ledgers" });
+  graph.checkpointer = again;
+  const result = await graph.invoke(new Command({ resume: 99 }), of("Ünïcode/.. :\n"));
+  assert.deepEqual(result.out.toSorted?.((a, b) => a - b) ?? [...result.out].sort((a, b) => a - b), [2, 3, 4, 5, 6, 7, 99]);
+  assert.equal(verified({ options: { home, cwd } }).exit, 0);
+  assert.ok(Object.keys(inner.storage["Ünïcode/.. :\n"]).length > 1, "namespaces of subgraphs");
+  for await (const tuple of again.list(of("Ünïcode/.. :\n"))) assert.ok(tuple.checkpoint.id);
+});
+
+const last = "(SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = 't1')";
+const text = (column) => `CAST(${column} AS TEXT)`;
+const swap = (table, column, from, to, where) =>
+  `UPDATE ${table} SET ${column} = CAST(replace(${text(column)}, '${from}', '${to}') AS BLOB) WHERE ${text(column)} LIKE '%${from}%' AND ${where}`;
+const ATTACKS = {
+  "a sum in the newest checkpoint": [swap("checkpoints", "checkpoint", '"euro":10', '"euro":90', `checkpoint_id = ${last}`)],
+  "a message in the newest checkpoint": [swap("checkpoints", "checkpoint", "I pay 10 euro.", "I pay 90 euro.", `checkpoint_id = ${last}`)],
+  "the metadata": [swap("checkpoints", "metadata", '"step":1', '"step":0', `checkpoint_id = ${last}`)],
+  "a parent": [`UPDATE checkpoints SET parent_checkpoint_id = checkpoint_id WHERE checkpoint_id = ${last}`],
+  "a question that waits": [swap("writes", "value", "Pay 10", "Pay 1", `checkpoint_id = ${last}`)],
+  "a write removed": [`DELETE FROM writes WHERE checkpoint_id = ${last}`],
+  "a write added": [`INSERT INTO writes SELECT thread_id, checkpoint_ns, checkpoint_id, task_id, 7, 'euro', 'json', CAST('90' AS BLOB) FROM writes WHERE checkpoint_id = ${last} LIMIT 1`],
+  "the newest checkpoint removed": [`DELETE FROM checkpoints WHERE checkpoint_id = ${last}`],
+  "all of the thread removed": ["DELETE FROM checkpoints WHERE thread_id = 't1'", "DELETE FROM writes WHERE thread_id = 't1'"],
+  "a later checkpoint forged": [`INSERT INTO checkpoints SELECT thread_id, checkpoint_ns, 'ffffffff' || substr(checkpoint_id, 9), checkpoint_id, type, CAST(replace(replace(${text("checkpoint")}, '"euro":10', '"euro":90'), checkpoint_id, 'ffffffff' || substr(checkpoint_id, 9)) AS BLOB), metadata FROM checkpoints WHERE checkpoint_id = ${last}`],
+  "the checkpoints of another thread": ["DELETE FROM checkpoints WHERE thread_id = 't1'", "UPDATE checkpoints SET thread_id = 't1' WHERE thread_id = 't2'"],
+};
+
+for (const [name, statements] of Object.entries(ATTACKS)) {
+  test(`between two runs: ${name}`, async () => {
+    const made = stored();
+    await begin(made.process());
+    await begin(made.process(), "t2");
+    made.change(...statements);
+    const paid = [];
+    await assert.rejects(payments(made.process(), paid).invoke(new Command({ resume: "Yes." }), of("t1")), (error) => {
+      assert.ok(error instanceof StateError, `${error}`);
+      assert.match(error.message, /thread t1 is refused: .*hint: /);
+      return true;
+    });
+    assert.deepEqual(paid, []);
+    assert.equal(verified(made).exit, 0, "the ledger is as it was");
+  });
+}
+
+test("between two runs: the ledger changed, cut, taken away, or the whole of an earlier time", async () => {
+  const attacks = {
+    tampered: (ledger) => tamper(ledger, '"checkpoint_ns":""', '"checkpoint_ns":"x"'),
+    rolled_back: (ledger) => fs.writeFileSync(ledger, fs.readFileSync(ledger, "utf8").split("\n").slice(0, 5).join("\n") + "\n"),
+    removed: (ledger) => fs.rmSync(path.dirname(ledger), { recursive: true }),
+    earlier: (ledger, copies) => { for (const [file, bytes] of copies) fs.writeFileSync(file, bytes); },
+  };
+  for (const [name, attack] of Object.entries(attacks)) {
+    const made = stored();
+    const saver = made.process();
+    await begin(saver);
+    const files = [made.database, made.file("ledgers/ledger_t1.jsonl"), made.file("ledgers/ledger_t1.index")];
+    made.change("UPDATE checkpoints SET type = type");
+    const copies = files.map((file) => [file, fs.readFileSync(file)]);
+    await payments(made.process()).invoke(new Command({ resume: "No." }), of("t1"));
+    attack(files[1], copies);
+    const paid = [];
+    await assert.rejects(payments(made.process(), paid).invoke(new Command({ resume: "Yes." }), of("t1")), (error) => {
+      assert.ok(error instanceof VerdictError, `${name}: ${error}`);
+      assert.equal(error.report.verdict, name === "tampered" ? "tampered" : "rolled_back", name);
+      return true;
+    });
+    assert.deepEqual(paid, []);
+  }
+});
+
+test("a list that lacks a checkpoint is refused, also where a limit ends it", async () => {
+  const made = stored();
+  await begin(made.process());
+  const saver = made.process();
+  const all = [];
+  for await (const { checkpoint } of saver.list(of("t1"))) all.push(checkpoint.id);
+  assert.ok(all.length >= 3);
+  const limited = [];
+  for await (const { checkpoint } of saver.list(of("t1"), { limit: 2 })) limited.push(checkpoint.id);
+  assert.deepEqual(limited, all.slice(0, 2));
+  const before = { configurable: { thread_id: "t1", checkpoint_id: all[0] } };
+  const older = [];
+  for await (const { checkpoint } of saver.list(of("t1"), { before })) older.push(checkpoint.id);
+  assert.deepEqual(older, all.slice(1));
+  made.change(`DELETE FROM checkpoints WHERE checkpoint_id = '${all[1]}'`);
+  const drain = async (options) => { for await (const tuple of made.process().list(of("t1"), options)) assert.ok(tuple); };
+  for (const options of [undefined, { limit: 2 }, { before }]) await assert.rejects(drain(options), /does not have it/);
+  await drain({ limit: 1 });
+  // The walk over ancestors, by which channels of deltas are rebuilt, does not end early and in silence.
+  const history = made.process().getDeltaChannelHistory({ config: of("t1"), channels: ["nothing"] });
+  await assert.rejects(history, /does not have it/);
+});
+
+/** A saver that fails at a call: before it stores, or after. */
+function failing(inner, method, when) {
+  const original = inner[method].bind(inner);
+  inner[method] = async (...given) => {
+    if (when === "after") await original(...given);
+    throw new Error("the store is gone");
+  };
+  return inner;
+}
+
+test("a store that fails before or after it stored leaves a thread that continues", async () => {
+  for (const method of ["put", "putWrites"]) {
+    for (const when of ["before", "after"]) {
+      const made = stored();
+      await begin(made.process());
+      const broken = new SealedSaver(failing(SqliteSaver.fromConnString(made.database), method, when), { ...made.options, ledgers: "ledgers" });
+      await assert.rejects(payments(broken).invoke(new Command({ resume: "Yes." }), of("t1")), /the store is gone/);
+      // Where the store has the last checkpoint, the run has ended, and another input begins the next one.
+      const graph = payments(made.process());
+      const { next } = await graph.getState(of("t1"));
+      const input = next.length > 0 ? new Command({ resume: "Yes." }) : { messages: [new HumanMessage("Again.")] };
+      const { messages } = await graph.invoke(input, of("t1"));
+      assert.equal(messages.at(-1).content, next.length > 0 ? "paid 10" : "I pay 10 euro.", `${method} ${when}`);
+      const { exit, results } = verified(made);
+      assert.deepEqual([exit, results[0].findings], [0, []]);
+    }
+  }
+});
+
+test("a process that died between the ledger and the store leaves a thread that continues", async () => {
+  for (const when of ["before", "after"]) {
+    const made = stored();
+    await begin(made.process());
+    const inner = SqliteSaver.fromConnString(made.database);
+    const original = inner.put.bind(inner);
+    const reached = new Promise((resolve) => {
+      inner.put = async (...given) => {
+        if (when === "after") await original(...given);
+        resolve();
+        return new Promise(() => {});
+      };
+    });
+    // This run never comes back, as that of a process which died.
+    void payments(new SealedSaver(inner, { ...made.options, ledgers: "ledgers" })).invoke(new Command({ resume: "Yes." }), of("t1"));
+    await reached;
+    const { messages } = await payments(made.process()).invoke(new Command({ resume: "Yes." }), of("t1"));
+    assert.equal(messages.at(-1).content, "paid 10", when);
+    const { exit, results } = verified(made);
+    assert.equal(exit, 0);
+    assert.deepEqual(results[0].findings.map(({ code }) => code), ["step_unended"]);
+  }
+});
+
+test("two processes take turns on one thread", async () => {
+  const made = stored();
+  const [one, two] = [made.process(), made.process()];
+  await begin(one);
+  await payments(two).invoke(new Command({ resume: "Yes." }), of("t1"));
+  for (const saver of [one, two, two, one]) {
+    await payments(saver).invoke({ messages: [new HumanMessage("Again.")] }, of("t1"));
+    await payments(saver === one ? two : one).invoke(new Command({ resume: "Yes." }), of("t1"));
+  }
+  assert.equal(verified(made).exit, 0);
+});
+
+test("a deleted thread begins anew, and a thread that came back is refused", async () => {
+  const made = stored();
+  const saver = made.process();
+  await begin(saver);
+  const { db } = SqliteSaver.fromConnString(made.database);
+  db.exec("CREATE TABLE backup AS SELECT * FROM checkpoints");
+  db.close();
+  await saver.deleteThread("t1");
+  assert.equal(await made.process().getTuple(of("t1")), undefined);
+  made.change("INSERT INTO checkpoints SELECT * FROM backup");
+  await assert.rejects(made.process().getTuple(of("t1")), /it is not sealed/);
+  made.change("DELETE FROM checkpoints");
+  await begin(made.process());
+  assert.ok(await made.process().getTuple(of("t1")));
+  assert.equal(verified(made).exit, 0);
+});
+
+test("a node that changes what it stored changes nothing that is sealed", async () => {
+  const { options } = scene();
+  const saver = new SealedSaver(new MemorySaver(), { ...options, ledgers: "ledgers" });
+  const shared = { euro: 10 };
+  const State = Annotation.Root({ order: Annotation() });
+  const graph = new StateGraph(State)
+    .addNode("a", async () => ({ order: shared }))
+    .addNode("b", async () => { shared.euro = 90; return {}; })
+    .addEdge(START, "a").addEdge("a", "b").addEdge("b", END).compile({ checkpointer: saver });
+  await graph.invoke({}, of("t1"));
+  for await (const { checkpoint } of saver.list(of("t1"))) assert.ok(checkpoint.id);
+});
+
+test("a checkpoint without a thread, and a command that is missing, are errors that name the next step", async () => {
+  const { options } = scene();
+  const saver = new SealedSaver(new MemorySaver(), { ...options, ledgers: "ledgers" });
+  await assert.rejects(saver.getTuple({ configurable: {} }), InputError);
+  await assert.rejects(saver.putWrites(of("t1"), [], "task"), InputError);
+  const lost = new SealedSaver(new MemorySaver(), { ...options, command: "/nowhere/threadseal", ledgers: "ledgers" });
+  await assert.rejects(begin(lost), /cannot start \/nowhere\/threadseal.*hint: install ThreadSeal/);
+  assert.equal(saver.getNextVersion(1), 2);
+});
