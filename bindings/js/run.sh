@@ -35,7 +35,7 @@ export THREADSEAL THREADSEAL_WASM
 export VERIFIER_DIST=${VERIFIER%/cli/answer.js}
 export OPENCODE=$root/crates/threadseal-capture/src/settings/plugin/opencode.js
 
-pins=$(cat "$here/package.json" "$here/package-lock.json" | cksum | cut -d ' ' -f 1)
+pins=$(cksum <"$here/package-lock.json" | cut -d ' ' -f 1)
 built=$cache/threadseal-js-$pins
 mkdir -p "$built"
 if [ ! -f "$built/complete" ]; then

@@ -5,7 +5,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { FakeListChatModel } from "@langchain/core/utils/testing";
-import { Annotation, Command, END, MessagesAnnotation, MemorySaver, START, Send, StateGraph, interrupt } from "@langchain/langgraph";
+import { Annotation, Command, DeltaChannel, END, MessagesAnnotation, MemorySaver, START, Send, StateGraph, interrupt } from "@langchain/langgraph";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { InputError, StateError, VerdictError } from "threadseal";
 import { SealedSaver } from "threadseal/langgraph";
@@ -179,6 +179,19 @@ test("a list that lacks a checkpoint is refused, also where a limit ends it", as
   // The walk over ancestors, by which channels of deltas are rebuilt, does not end early and in silence.
   const history = made.process().getDeltaChannelHistory({ config: of("t1"), channels: ["nothing"] });
   await assert.rejects(history, /does not have it/);
+});
+
+test("a channel of deltas is rebuilt from sealed writes alone", async () => {
+  const made = stored();
+  const State = Annotation.Root({ log: () => new DeltaChannel((log, more) => log.concat(...more), { initialValueFactory: () => [] }) });
+  const graph = (checkpointer) => new StateGraph(State)
+    .addNode("a", async () => ({ log: ["pay 10"] })).addNode("b", async ({ log }) => ({ log: [`${log.length} before`] }))
+    .addEdge(START, "a").addEdge("a", "b").addEdge("b", END).compile({ checkpointer });
+  const expected = ["begin", "pay 10", "2 before"];
+  assert.deepEqual((await graph(made.process()).invoke({ log: ["begin"] }, of("t1"))).log, expected);
+  assert.deepEqual((await graph(made.process()).getState(of("t1"))).values.log, expected);
+  made.change("UPDATE writes SET value = CAST(replace(CAST(value AS TEXT), 'pay 10', 'pay 90') AS BLOB) WHERE CAST(value AS TEXT) LIKE '%pay 10%'");
+  await assert.rejects(graph(made.process()).getState(of("t1")), /a write of it is not the one that was sealed/);
 });
 
 /** A saver that fails at a call: before it stores, or after. */

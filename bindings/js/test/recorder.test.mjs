@@ -6,13 +6,13 @@ import { CommandError, InputError, RefusedLineError, VerdictError, verifiedEvent
 import { MAX_WAITING_BYTES, Recorder, verifyFile } from "threadseal/node";
 import { json, scene, tamper } from "./scene.mjs";
 
-const said = (text) => ["cognition_in", { role: "user", text }];
+const asked = (text) => ["cognition_in", { role: "user", text }];
 
 test("events are durable one by one, sealed and verified", async () => {
   const { options, key, file } = scene();
   const recorder = await Recorder.start("demo/1", { ...options, model: "m-1", capabilities: ["read"], meta: { a: 1 }, limits: { turns: 3 } });
   assert.deepEqual([recorder.recording.thread, recorder.recording.path, recorder.recording.resumed], ["demo/1", "demo-1.jsonl", false]);
-  const line = await recorder.append(...said("How many files?"));
+  const line = await recorder.append(...asked("How many files?"));
   // Durable means that it is in the file now.
   assert.match(fs.readFileSync(file("demo-1.jsonl"), "utf8").split("\n")[line - 1], /How many files/);
   assert.equal(await recorder.append("cognition_out", { text: "Zwei. \u2028 😀" }), line + 1);
@@ -52,7 +52,7 @@ test("a record that was changed, cut or rolled back between two runs is not cont
   ]) {
     const { options, file } = scene();
     const first = await Recorder.start("demo/1", options);
-    await first.append(...said("pay 10"));
+    await first.append(...asked("pay 10"));
     await first.end("suspended");
     change(file("demo-1.jsonl"));
     await assert.rejects(Recorder.resume("demo-1.jsonl", { ...options, thread: "demo/2" }), (error) => {
@@ -67,17 +67,17 @@ test("a record that was changed, cut or rolled back between two runs is not cont
 test("a record is continued, after an end and after a kill", async () => {
   const { options, key, file } = scene();
   const first = await Recorder.start("demo/1", options);
-  await first.append(...said("first"));
+  await first.append(...asked("first"));
   const { head } = await first.end("suspended");
   const second = await Recorder.resume("demo-1.jsonl", { ...options, thread: "demo/2", env: { A: "b" } });
   assert.equal(second.recording.continues, head);
-  await second.append(...said("second"));
+  await second.append(...asked("second"));
   await second.end();
   assert.equal(json(options, ["verify", "demo-1.jsonl", "demo-2.jsonl"]).exit, 0);
   assert.ok((await verifyFile(file("demo-2.jsonl"), { trust: key })).verified);
 
   const third = await Recorder.start("demo/3", options);
-  await third.append(...said("durable"));
+  await third.append(...asked("durable"));
   const lost = third.append("note", { text: "x".repeat(100) }).catch((error) => error);
   await killed("demo/3");
   const seen = await lost;
@@ -105,7 +105,7 @@ test("what is not in the record is an error", async () => {
   await assert.rejects(Recorder.start("demo/1", { ...options, command: "/nowhere/threadseal" }), (error) => {
     return error instanceof CommandError && /hint: install ThreadSeal/.test(error.message);
   });
-  await assert.rejects(Recorder.start("demo/1", { ...options, key: "nobody" }), CommandError);
+  await assert.rejects(Recorder.start("demo/1", { ...options, key: "absent" }), CommandError);
   const recorder = await Recorder.start("demo/1", options);
   await assert.rejects(Recorder.resume("demo-1.jsonl", options), CommandError, "a record has one writer");
   await recorder.append("note", {});

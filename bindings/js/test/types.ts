@@ -2,6 +2,18 @@
 import { verify, verifiedEvents, prove, checkProof, VerdictError, type FileReport, type Report, type Verdict } from "threadseal";
 import { Recorder, verifyFile, type Sealed } from "threadseal/node";
 import { NativeVerifier } from "threadseal/verifier/native";
+import { recordModel } from "threadseal/ai";
+import { SealedSaver } from "threadseal/langgraph";
+import { ThreadSeal } from "threadseal/opencode";
+import type { Plugin } from "@opencode-ai/plugin";
+import { MemorySaver, type BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { wrapLanguageModel, type LanguageModel } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+
+export const plugin: Plugin = ThreadSeal;
+export const saver: BaseCheckpointSaver = new SealedSaver(new MemorySaver(), { ledgers: "ledgers" });
+export const wrapped = (recorder: Recorder): LanguageModel =>
+  wrapLanguageModel({ model: new MockLanguageModelV4(), middleware: recordModel(recorder) });
 
 export async function typed(bytes: Uint8Array): Promise<Verdict | null> {
   const report: Report = await verify(bytes, { trust: ["did:key:z", { key: "00", usage: "native" }], now: new Date() });

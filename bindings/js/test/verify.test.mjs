@@ -78,7 +78,7 @@ test("a record is verified from bytes, a buffer, a Blob and a stream", async () 
   }
 });
 
-test("a changed record is refused with its report, whoever gives the key", async () => {
+test("a changed record is refused with its report, by any trust", async () => {
   const edited = Buffer.from(valid);
   edited[edited.indexOf("payload") + 20] ^= 1;
   for (const [bytes, options, verdict] of [
