@@ -24,6 +24,9 @@ copy(folderOf("THREADSEAL_WASM"), "src/wasm", MODULE);
 const compiled = spawnSync("node_modules/.bin/tsc", ["-p", "tsconfig.json"], { stdio: "inherit" });
 if (compiled.status !== 0) process.exit(1);
 copy("src/wasm", "dist/wasm", MODULE);
+// The types of the module name `Symbol.dispose`, which the library of a program may lack.
+const types = "dist/wasm/threadseal_wasm.d.ts";
+fs.writeFileSync(types, `/// <reference lib="esnext.disposable" />\n${fs.readFileSync(types, "utf8")}`);
 
 const verifier = folderOf("VERIFIER_DIST");
 copy(verifier, "dist/verifier", fs.readdirSync(verifier).filter((name) => /\.(js|d\.ts)$/.test(name)));

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the package for JavaScript, checks it, and tests it from its tarball in Node, Deno, Bun and Chromium.
+# Builds the package for JavaScript, checks it, and tests it from its tarball in Node, Deno, Bun and Chromium. Then it tests
+# the integrations, which use it.
 #
 #   bindings/js/run.sh [FILE…]     FILE: only these tests, as test/verify.test.mjs
 #
@@ -35,6 +36,16 @@ export THREADSEAL THREADSEAL_WASM
 export VERIFIER_DIST=${VERIFIER%/cli/answer.js}
 export OPENCODE=$root/crates/threadseal-capture/src/settings/plugin/opencode.js
 
+precommit=4.7.0
+tools=$cache/threadseal-pre-commit-$precommit
+if [ "$(cat "$tools/complete" 2>/dev/null)" != "$tools" ]; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet "pre-commit==$precommit"
+    printf '%s\n' "$tools" >"$tools/complete"
+fi
+export PRE_COMMIT=$tools/bin/pre-commit
+
 pins=$(cksum <"$here/package-lock.json" | cut -d ' ' -f 1)
 built=$cache/threadseal-js-$pins
 mkdir -p "$built"
@@ -61,5 +72,8 @@ printf '{ "name": "app", "private": true, "type": "module" }\n' >app/package.jso
 (cd app && npm install --silent --no-fund --no-audit ../threadseal-*.tgz)
 cp -r test app/test
 npx tsc -p app/test/tsconfig.json
+# A page has no types of Node, and checks those of its libraries.
+npx tsc -p app/test/page.tsconfig.json
 cd app
-ROOT=$root node --test --test-timeout=120000 --test-concurrency=2 ${@:-test/*.test.mjs}
+export ROOT=$root THREADSEAL_PACKAGE=$PWD/node_modules/threadseal
+node --test --test-timeout=120000 --test-concurrency=2 ${@:-test/*.test.mjs "$root"/integrations/*/*.test.mjs}
