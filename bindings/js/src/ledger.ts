@@ -132,7 +132,7 @@ export class ThreadLedger<State> {
   /** Verifies the ledger with all that its home knows, and folds its steps; nothing where it changed meanwhile. */
   async #read(): Promise<State | undefined> {
     await mkdir(this.#folder, { recursive: true });
-    const args = ["ledger", "verify", "--json", this.#folder, "--run", this.#run];
+    const args = ["ledger", "verify", "--json", this.#folder, `--run=${this.#run}`];
     const { stdout, exit, running } = await runToEnd(args, this.#options);
     const error = stdout === "" ? running.failure(exit) : printedError(stdout, running, exit);
     if (error !== undefined) throw error;
@@ -195,9 +195,9 @@ export class ThreadLedger<State> {
 
   async #appendLines(lines: readonly string[]): Promise<number> {
     const { key, passphraseFile } = this.#options;
-    const args = ["ledger", "append", "--json", "--sign", "--run", this.#run];
-    if (key !== undefined) args.push("--key", key);
-    if (passphraseFile !== undefined) args.push("--passphrase-file", passphraseFile);
+    const args = ["ledger", "append", "--json", "--sign", `--run=${this.#run}`];
+    if (key !== undefined) args.push(`--key=${key}`);
+    if (passphraseFile !== undefined) args.push(`--passphrase-file=${passphraseFile}`);
     const { stdout, exit, running } = await runToEnd([...args, this.#folder], this.#options, `${lines.join("\n")}\n`);
     const error = stdout === "" ? running.failure(exit) : printedError(stdout, running, exit);
     if (error instanceof CommandError) {

@@ -124,34 +124,38 @@ export class Recorder {
 
   /** Begins a record of a thread. */
   static start(thread: string, options: RecorderOptions = {}): Promise<Recorder> {
-    return Recorder.#open([...argumentsOf(options), "--thread", thread], options);
+    return Recorder.#open([`--thread=${thread}`], options);
   }
 
   /** Continues a record: a path, STORE#NAME, or the id of its thread. It is verified under its lock.
    *
    * @throws VerdictError where the record may not be continued: it was changed, cut, rolled back, or is of another. */
   static resume(record: string, options: ResumeOptions = {}): Promise<Recorder> {
-    const more = ["--resume", record];
-    if (options.thread !== undefined) more.push("--thread", options.thread);
-    if (options.adoptTail === true) more.push("--adopt-tail");
-    return Recorder.#open([...argumentsOf(options), ...more], options);
+    const args = [`--resume=${record}`];
+    if (options.thread !== undefined) args.push(`--thread=${options.thread}`);
+    if (options.adoptTail === true) args.push("--adopt-tail");
+    return Recorder.#open(args, options);
   }
 
-  static async #open(args: string[], options: CommandOptions): Promise<Recorder> {
-    const passphrase = options.passphraseFile === undefined ? [] : ["--passphrase-file", options.passphraseFile];
-    const running = new Running(["record", "--json", ...passphrase, ...args], options);
+  static async #open(args: string[], options: RecorderOptions): Promise<Recorder> {
+    const running = new Running(["record", "--json", ...args, ...argumentsOf(options)], options);
     const lines = createInterface({ input: running.child.stdout, crlfDelay: Infinity });
     let recorder: Recorder | undefined;
     const begun = new Promise<Recorder>((resolve, reject) => {
       lines.on("line", (line) => {
         if (recorder !== undefined) return recorder.#take(JSON.parse(line) as Answer);
         const answer = JSON.parse(line) as Answer;
-        if (answer.recording === undefined) return reject(printedError(line, running, null) ?? running.failure(null));
+        // The first answer is an error instead.
+        if (answer.recording === undefined) {
+          void running.closed.then((exit) => reject(printedError(line, running, exit) ?? running.failure(exit)));
+          return;
+        }
         recorder = new Recorder(answer.recording, running);
         resolve(recorder);
       });
       running.closed.then((exit) => {
-        if (recorder === undefined) reject(running.failure(exit));
+        // After the reason that a line may have given.
+        if (recorder === undefined) setImmediate(() => reject(running.failure(exit)));
         else recorder.#close(exit);
       }, reject);
     });
@@ -313,6 +317,8 @@ function argumentsOf(options: RecorderOptions): string[] {
   add("--seal-every", options.sealEvery);
   add("--seal-after", options.sealAfter);
   add("--key", options.key);
-  if (options.file !== undefined) args.push(options.file);
+  add("--passphrase-file", options.passphraseFile);
+  // A name may begin as an option does.
+  if (options.file !== undefined) args.push("--", options.file);
   return args;
 }

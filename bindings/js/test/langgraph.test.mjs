@@ -289,6 +289,18 @@ test("a node that changes what it stored changes nothing that is sealed", async 
   for await (const { checkpoint } of saver.list(of("t1"))) assert.ok(checkpoint.id);
 });
 
+test("threads of any name have ledgers of their own", async () => {
+  const made = stored();
+  const names = ["--help", ".", "..", "a/b", "A".repeat(300), "sha256-", "ü", " "];
+  for (const name of names) await begin(made.process(), name);
+  for (const name of names) {
+    const { messages } = await payments(made.process()).invoke(new Command({ resume: "Yes." }), of(name));
+    assert.equal(messages.at(-1).content, "paid 10");
+  }
+  const { exit, results } = verified(made);
+  assert.deepEqual([exit, results.length], [0, names.length]);
+});
+
 test("a checkpoint without a thread, and a command that is missing, are errors that name the next step", async () => {
   const { options } = scene();
   const saver = new SealedSaver(new MemorySaver(), { ...options, ledgers: "ledgers" });

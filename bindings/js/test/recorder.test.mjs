@@ -94,7 +94,7 @@ test("a record is continued, after an end and after a kill", async () => {
 async function killed(thread) {
   const words = (pid) => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
   const children = fs.readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "utf8").trim().split(" ");
-  const pid = Number(children.find((child) => words(child).includes(thread)));
+  const pid = Number(children.find((child) => words(child).includes(`--thread=${thread}`)));
   process.kill(pid, "SIGKILL");
   while (fs.existsSync(`/proc/${pid}`)) await new Promise((done) => setTimeout(done, 10));
   await new Promise((done) => setTimeout(done, 50));
@@ -105,7 +105,10 @@ test("what is not in the record is an error", async () => {
   await assert.rejects(Recorder.start("demo/1", { ...options, command: "/nowhere/threadseal" }), (error) => {
     return error instanceof CommandError && /hint: install ThreadSeal/.test(error.message);
   });
-  await assert.rejects(Recorder.start("demo/1", { ...options, key: "absent" }), CommandError);
+  await assert.rejects(Recorder.start("demo/1", { ...options, key: "absent" }), (error) => error instanceof CommandError && error.exit === 2);
+  const named = await Recorder.start("demo/0", { ...options, file: "--help" });
+  await named.end();
+  assert.equal(named.recording.path, "--help");
   const recorder = await Recorder.start("demo/1", options);
   await assert.rejects(Recorder.resume("demo-1.jsonl", options), CommandError, "a record has one writer");
   await recorder.append("note", {});
