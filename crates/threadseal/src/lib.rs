@@ -9,11 +9,11 @@
 //! * You have a document: [`seal`].
 //! * You run an agent: [`Writer::record`], and [`Writer::resume`] after a restart.
 //! * You show one turn to someone else: [`prove`] and [`check_proof`].
-//! * You have files and a home, as the command has: [`Verifier`] and [`open_verified`].
+//! * You have files and a home, as the command has: [`OpenedHome`], [`Verifier`] and [`open_verified`].
 //! * You have sessions of another program: [`convert`].
 //! * You run threads and graphs of a project: `runtime`, with the feature `agent`.
 //!
-//! The parts are re-exported whole: [`core`], [`formats`], [`store`], [`log`].
+//! The parts are re-exported whole: [`core`], [`formats`], [`reader`], [`store`], [`log`].
 //!
 //! # Record and verify
 //!
@@ -96,6 +96,7 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+mod home;
 mod proof;
 mod simple;
 mod writer;
@@ -106,6 +107,8 @@ pub use threadseal_core as core;
 pub use threadseal_formats as formats;
 /// The transparency log of a host.
 pub use threadseal_log as log;
+/// One file without a host: its kind, its verdict, and proofs checked.
+pub use threadseal_reader as reader;
 /// Durable effects: files, locks, stores, the recorder.
 pub use threadseal_store as store;
 
@@ -129,6 +132,7 @@ pub use threadseal_convert as convert;
 #[cfg(feature = "agent")]
 pub use threadseal_runtime as runtime;
 
+pub use home::OpenedHome;
 pub use proof::{check_proof, prove};
 pub use simple::{NotVerified, Verification, VerifiedBytes, seal, verify};
 pub use threadseal_core::error::{Error, ErrorKind};
@@ -142,6 +146,8 @@ pub use threadseal_formats::transcript::bodies::commitments;
 pub use threadseal_formats::transcript::event::{EventType, Payload};
 pub use threadseal_formats::transcript::ext::Ext;
 pub use threadseal_formats::verified::{Grounds, Verified};
-pub use threadseal_store::recorder::Recorder;
-pub use threadseal_verify::{Need, VerifiedRecord, Verifier, VerifyRequest, open_verified};
+pub use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
+pub use threadseal_verify::{
+    Need, OpenError, VerifiedRecord, Verifier, VerifyRequest, open_verified,
+};
 pub use writer::Writer;

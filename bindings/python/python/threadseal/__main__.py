@@ -1,0 +1,5 @@
+"""`python -m threadseal`: the command."""
+
+from .command import main
+
+main()

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Builds the wheel of the package `threadseal` and tests it in environments that get it from that wheel.
+#
+#   bindings/python/run.sh         builds the command and the wheel, runs all checks
+#   THREADSEAL=path run.sh         puts that command into the wheel instead
+#   PYTHON_VENVS=folder run.sh     keeps the environments there [default: next to cargo's output]
+#   ONLY=langgraph run.sh          of the tests, runs those of this environment alone
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+source "$root/interop/environment.sh"
+target=${CARGO_TARGET_DIR:-$root/target}
+venvs=${PYTHON_VENVS:-$target/python-venvs}
+export CARGO_TARGET_DIR=$target PYTHONDONTWRITEBYTECODE=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$here"
+
+make_environment "$venvs/tools" python3 "-r $here/requirements-tools.txt"
+tools=$venvs/tools/bin
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+
+build_wheel() {
+    # The command goes into the wheel as a script, without what only a debugger reads.
+    mkdir -p threadseal.data/scripts
+    strip -o threadseal.data/scripts/threadseal "$THREADSEAL"
+    cargo clippy --quiet --locked --all-targets -- -D warnings
+    "$tools/maturin" build --quiet --locked --profile dev --out "$work/dist" --compression-level 1
+    "$tools/maturin" sdist --quiet --out "$work/dist"
+    "$tools/twine" check --strict "$work"/dist/*
+    unpack_sdist
+    wheel=$(echo "$work"/dist/*.whl)
+}
+
+# What the source package lacks shows when it is built; that it has all of it, cargo shows in seconds.
+unpack_sdist() {
+    tar -xzf "$work"/dist/*.tar.gz -C "$work"
+    cargo metadata --quiet --locked --offline --format-version 1 \
+        --manifest-path "$work"/threadseal-*/bindings/python/Cargo.toml >"$work/metadata.json"
+}
+
+# An environment NAME with the packages that its file of requirements pins, and the wheel that was just built.
+environment() {
+    make_environment "$venvs/$1" python3 "-r $here/requirements-$1.txt"
+    "$venvs/$1/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
+}
+
+# The tests of an environment; they find nothing of the source tree but themselves.
+run_tests() {
+    local name=$1
+    shift
+    [ "${ONLY:-$name}" = "$name" ] || return 0
+    environment "$name"
+    "$venvs/$name/bin/python" -m pytest -q -p no:cacheprovider "$@"
+}
+
+check_types() {
+    [ -z "${ONLY:-}" ] || return 0
+    environment types
+    local folder
+    "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" python/threadseal tests/*.py
+    for folder in tests/with_*; do
+        # Each is a program of its own, with modules beside it and those of `tests`.
+        MYPYPATH=tests "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" "$folder"
+    done
+    "$venvs/types/bin/pyright" --pythonpath "$venvs/types/bin/python"
+    "$tools/ruff" check --quiet --no-cache python tests
+    "$tools/ruff" format --quiet --no-cache --check python tests
+}
+
+build_wheel
+# The commands and the module are those of this tree; only the packages of others are kept between runs.
+run_tests bare tests/test_*.py
+run_tests bare --doctest-modules --doctest-glob 'README.md' \
+    python/threadseal/{__init__,_errors,aio,home,recorder,report,verifying}.py README.md
+run_tests langgraph tests/with_langgraph
+run_tests langgraph --doctest-modules python/threadseal/{_checkpoints,langgraph}.py
+check_types
