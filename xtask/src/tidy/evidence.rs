@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 /// Specifications that no shipped module cites.
 pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
     let cited = |path: &str| {
-        let mut sources = repository.ending(".rs");
-        sources.any(|(file, text)| {
-            file.starts_with("crates/") && file.contains("/src/") && text.contains(path)
-        })
+        let mut sources = repository.ending(".rs").chain(repository.ending(".py"));
+        let is_shipped = |file: &str| {
+            file.starts_with("crates/") && file.contains("/src/")
+                || file.starts_with("bindings/python/python/")
+        };
+        sources.any(|(file, text)| is_shipped(file) && text.contains(path))
     };
     let specs = repository.ending(".md").map(|(path, _)| path);
     let is_one = |path: &str| path.starts_with("spec/") && path != "spec/README.md";
@@ -123,7 +125,13 @@ mod tests {
             ("spec/b.md", ""),
             ("spec/README.md", ""),
             ("crates/c/src/lib.rs", "//! See `spec/a.md`.\n"),
+            ("spec/p.md", ""),
             ("crates/c/tests/t.rs", "//! See `spec/b.md`.\n"),
+            (
+                "bindings/python/python/p.py",
+                "\"\"\"See `spec/p.md`.\"\"\"\n",
+            ),
+            ("bindings/python/tests/t.py", "# `spec/b.md`\n"),
         ]);
         assert_eq!(
             specifications(&repository),

@@ -5,6 +5,8 @@
 //! crates/…/log.rs    // T-LOG-07
 //!                    #[test]
 //!                    fn some_test() {
+//! bindings/…/test.py # T-PY-07
+//!                    def test_it() -> None:
 //! threats/tests.md   generated: which test carries which id
 //! ```
 //! A row without a test is marked as open, and the list in `threats/README.md` names it.
@@ -162,7 +164,7 @@ pub(crate) fn write(root: &Path) -> Result<(), Box<dyn Error>> {
 fn table(carriers: &[Carrier<'_>]) -> String {
     let mut out = String::from(
         "# Which test shows which row\n\n\
-         `cargo xtask threats` writes this file from the comments `// T-…` above the tests. \
+         `cargo xtask threats` writes this file from the comments `// T-…` and `# T-…` above the tests. \
          Do not edit it.\n\n\
          | id | file | test |\n|---|---|---|\n",
     );
@@ -264,7 +266,38 @@ fn carriers(repository: &Repository) -> (Vec<Carrier<'_>>, Vec<String>) {
             }
         }
     }
+    for (file, text) in repository.ending(".py") {
+        let (found, wrong) = carriers_in_python(file, text);
+        carriers.extend(found);
+        faults.extend(wrong);
+    }
     (carriers.into_iter().collect(), faults)
+}
+
+/// The same in a file of Python: decorators may be between a comment and its test.
+fn carriers_in_python<'a>(file: &'a str, text: &'a str) -> (Vec<Carrier<'a>>, Vec<String>) {
+    let (mut carriers, mut faults) = (Vec::new(), Vec::new());
+    let lines: Vec<&str> = text.lines().collect();
+    for (index, line) in lines.iter().enumerate() {
+        let ids = line.trim().strip_prefix("# ").unwrap_or_default();
+        if !ids.split(' ').next().is_some_and(is_id) {
+            continue;
+        }
+        let below = lines[index + 1..].iter().find_map(|line| python_test(line));
+        match below {
+            Some(test) => carriers.extend(ids.split(' ').map(|id| Carrier { id, file, test })),
+            None => faults.push(format!("{file}:{}: {ids} is not above a test", index + 1)),
+        }
+    }
+    (carriers, faults)
+}
+
+/// The name of the test that a line of Python begins.
+fn python_test(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let rest = line.strip_prefix("async ").unwrap_or(line);
+    let name = rest.strip_prefix("def ")?.split('(').next()?;
+    name.starts_with("test_").then_some(name)
 }
 
 /// The line of the test function that follows, with only its attributes and comments before it.
@@ -317,6 +350,21 @@ mod tests {
         for rule in [tables, tests, open] {
             assert_eq!(faults(rule, TABLE, SOURCE), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn tests_in_python_carry_ids_too() {
+        let table = "| T-PY-01 | cut | `tampered` | `test_it_holds` |\n";
+        let source = "# T-PY-01\n@parametrize(\"a\", [\n    1,\n])\nasync def test_it_holds(a: int) -> None:\n    ...\n";
+        let faults = |source: &str| {
+            tests(&Repository::from([
+                ("threats/py.md", table),
+                ("c/test.py", source),
+            ]))
+        };
+        assert_eq!(faults(source), Vec::<String>::new());
+        assert_eq!(faults(&source.replace("# T-PY-01", "# T-PY-02")).len(), 2);
+        assert_eq!(faults("# T-PY-01\n").len(), 2);
     }
 
     #[test]

@@ -1,0 +1,432 @@
+"""What is sealed of the checkpoints of one thread of LangGraph (`spec/langgraph.md`).
+
+```text
+SealedSaver ─► Lineage ─► Recorder     one native record for each thread
+                  └────► Link…         each checkpoint: its parent, and digests of all that it has
+```
+The record has no value of a channel, only digests. This module reads no database.
+"""
+
+import hashlib
+import struct
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import ormsgpack
+
+from ._errors import NotVerified
+from .home import Identity, Trust
+from .recorder import Recorder
+from .verifying import open_session
+
+Key = tuple[str, str]
+"""The namespace and the id of a checkpoint."""
+
+LATER_WINS = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
+"""Channels of which a later write of a task takes the place of an earlier one, and their indexes."""
+
+
+def canonical(value: Any) -> bytes:
+    """The bytes of a value; equal for values that a saver may not tell apart.
+
+    A tuple is a list, the order of the members of a dict and a set does not count.
+
+    >>> canonical({"b": (1, 2), "a": None}) == canonical({"a": None, "b": [1, 2]})
+    True
+    >>> canonical(1) == canonical(1.0) or canonical("1") == canonical(1)
+    False
+    """
+    if value is None:
+        return b"n"
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, int):
+        return _sized(b"i", str(value).encode())
+    if isinstance(value, float):
+        return b"d" + struct.pack(">d", value)
+    if isinstance(value, str):
+        return _sized(b"s", value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, bytes):
+        return _sized(b"b", value)
+    if isinstance(value, Mapping):
+        pairs: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return _joined(b"m", sorted(canonical(name) + canonical(of) for name, of in pairs.items()))
+    if isinstance(value, (list, tuple)):
+        items = cast(Sequence[Any], value)
+        return _joined(b"l", [canonical(item) for item in items])
+    if isinstance(value, _Extension):
+        return b"x" + bytes([value.code]) + _unordered(value.content)
+    raise TypeError(f"{type(value).__name__} has no canonical bytes")
+
+
+def _sized(tag: bytes, content: bytes) -> bytes:
+    return tag + struct.pack(">Q", len(content)) + content
+
+
+def _joined(tag: bytes, parts: list[bytes]) -> bytes:
+    return tag + struct.pack(">Q", len(parts)) + b"".join(parts)
+
+
+@dataclass(frozen=True)
+class _Extension:
+    """A value that LangGraph writes as an extension of MessagePack: a class and its arguments."""
+
+    code: int
+    content: Any
+
+
+def _unordered(content: Any) -> bytes:
+    """The content of an extension; the items of a set in the order of their bytes."""
+    if isinstance(content, list):
+        parts: list[Any] = content  # pyright: ignore[reportUnknownVariableType]
+        if len(parts) == 3 and parts[:2] in (["builtins", "set"], ["builtins", "frozenset"]):
+            return canonical(parts[:2]) + _joined(b"u", sorted(canonical(item) for item in parts[2]))
+    return canonical(content)
+
+
+def _extension(code: int, data: bytes) -> _Extension:
+    return _Extension(code, _unpacked(data))
+
+
+def _unpacked(data: bytes) -> Any:
+    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def digest_of_typed(kind: str, data: bytes) -> str:
+    """The digest of a value as a serializer of LangGraph gives it."""
+    content = canonical(_unpacked(data)) if kind == "msgpack" else data
+    return hashlib.sha256(_sized(b"threadseal-langgraph/1", kind.encode()) + content).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The digest of a value that JSON can hold."""
+    return hashlib.sha256(b"threadseal-langgraph/1 json" + canonical(value)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of a task: its place among the others, and the digests that it may have."""
+
+    path: str
+    channel: str
+    digests: frozenset[str]
+
+
+@dataclass
+class Link:
+    """A checkpoint under a seal."""
+
+    parent: str | None
+    run: str | None
+    frame: str
+    metadata: str
+    values: Mapping[str, str]
+    may_be_gone: bool = False
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a saver gave for a checkpoint, as digests; a write is a task, a channel and a digest."""
+
+    id: str
+    parent: str | None
+    frame: str
+    metadata: str
+    values: Mapping[str, str]
+    writes: Sequence[tuple[str, str, str]]
+
+
+class Lineage:
+    """The sealed checkpoints of one thread, and the record that has them. Threads may share it."""
+
+    def __init__(self, thread_id: str, recorder: Recorder, path: Path) -> None:
+        self.thread_id, self.recorder, self.path = thread_id, recorder, path
+        self.lock = threading.RLock()
+        self.links: dict[Key, Link] = {}
+        self.writes: dict[Key, dict[tuple[str, int], Write]] = {}
+        """By the task and the index of each. LangGraph keeps them while their checkpoint may have no seal yet."""
+        self.verified: set[Key] = set()
+        """Links whose bytes, and those of all their ancestors, this process has verified."""
+
+    @classmethod
+    def open(cls, folder: Path, thread_id: str, identity: Identity, create: bool) -> "Lineage | None":
+        """The lineage of a thread; None where there is none and none is to be begun."""
+        path = path_of(folder, thread_id)
+        if not path.exists():
+            if identity._inner.known_at(str(path)) is not None:
+                raise NotVerified(f"{path} is missing: it has the seals of thread {thread_id!r}; hint: restore it")
+            return cls._begun(path, thread_id, identity) if create else None
+        recorder = Recorder.resume(path, identity=identity, tail="set_aside", at_exit="open")
+        try:
+            opened = cls(thread_id, recorder, path)
+            opened._replay(identity.trust)
+        except BaseException:
+            recorder.close()
+            raise
+        return opened
+
+    @classmethod
+    def _begun(cls, path: Path, thread_id: str, identity: Identity) -> "Lineage":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recorder = Recorder(path, f"langgraph/{path.stem}", identity=identity, at_exit="open")
+        recorder.record("langgraph_thread", {"thread_id": thread_id})
+        recorder.seal()
+        return cls(thread_id, recorder, path)
+
+    def _replay(self, trust: Trust) -> None:
+        session = open_session(self.path, need="vouched", trust=trust)
+        named = False
+        for event in session:
+            if event.type == "langgraph_thread":
+                named = True
+                if event.payload["thread_id"] != self.thread_id:
+                    raise NotVerified(f"{self.path} has the seals of another thread")
+            self._apply(event.type, event.payload)
+        if not named:
+            raise NotVerified(f"{self.path} names no thread of LangGraph")
+
+    def seal(self, event_type: str, payload: Mapping[str, Any]) -> None:
+        """Records an event under a seal, and applies it."""
+        self.seal_all([(event_type, payload)])
+
+    def seal_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """The same of several, under one seal."""
+        listed = list(events)
+        with self.lock:
+            self.recorder.record_many(listed)
+            self.recorder.seal()
+            for event_type, payload in listed:
+                self._apply(event_type, payload)
+
+    def _apply(self, event_type: str, event: Mapping[str, Any]) -> None:
+        if event_type == "checkpoint_sealed":
+            self.links[event["ns"], event["id"]] = Link(
+                event["parent"], event["run"], event["frame"], event["metadata"], event["values"]
+            )
+        elif event_type == "writes_sealed":
+            self._apply_writes(event)
+        elif event_type == "checkpoints_may_go":
+            for ns, id in event["ids"]:
+                self.links[ns, id].may_be_gone = True
+        elif event_type == "checkpoints_gone":
+            for ns, id in event["ids"]:
+                self.links[ns, id].gone = True
+                self.verified.discard((ns, id))
+
+    def _apply_writes(self, event: Mapping[str, Any]) -> None:
+        writes = self.writes.setdefault((event["ns"], event["id"]), {})
+        channels = [channel for _, channel, _ in event["writes"]]
+        replaces = all(channel in LATER_WINS for channel in channels)
+        mixed = not replaces and any(channel in LATER_WINS for channel in channels)
+        for index, channel, digest in event["writes"]:
+            place = (event["task"], index)
+            known = writes.get(place)
+            digests = frozenset([digest])
+            if known is not None and mixed and channel in LATER_WINS:
+                # Savers differ in which of the two they keep.
+                digests |= known.digests
+            elif known is not None and not replaces:
+                continue
+            writes[place] = Write(event["path"], channel, digests)
+
+    def live(self, ns: str) -> list[str]:
+        """The ids of the checkpoints of a namespace that must be there, newest first."""
+        with self.lock:
+            there = (id for (of, id), link in self.links.items() if of == ns and _must_be_there(link))
+            return sorted(there, reverse=True)
+
+    def namespaces(self) -> set[str]:
+        """All namespaces with a checkpoint."""
+        with self.lock:
+            return {ns for ns, _ in self.links}
+
+    def newest(self, ns: str) -> str | None:
+        """The id of the newest checkpoint of a namespace; None where there is none."""
+        with self.lock:
+            return max((id for (of, id), link in self.links.items() if of == ns and not link.gone), default=None)
+
+    def link(self, ns: str, id: str) -> Link | None:
+        """The checkpoint, if it is sealed and was not deleted."""
+        with self.lock:
+            link = self.links.get((ns, id))
+            return None if link is None or link.gone else link
+
+    def unverified_ancestors(self, ns: str, id: str) -> list[str]:
+        """The ancestors whose bytes this process has not verified yet, nearest first."""
+        found: list[str] = []
+        with self.lock:
+            link = self.links.get((ns, id))
+            while link is not None and link.parent is not None and (ns, link.parent) not in self.verified:
+                found.append(link.parent)
+                link = self.links.get((ns, link.parent))
+                if link is None or link.gone or link.may_be_gone:
+                    found.pop()
+                    break
+        return found
+
+    def history(self, ns: str, id: str, channel: str) -> tuple[list[tuple[str, Write]], str | None]:
+        """The sealed writes to a channel along the ancestors, oldest first, and the digest of their seed.
+
+        As in LangGraph: back to the nearest ancestor with a value of the channel, its own writes included.
+        """
+        with self.lock:
+            newest_first: list[list[tuple[str, Write]]] = []
+            parent = self.links[ns, id].parent
+            seed: str | None = None
+            while parent is not None and seed is None and (link := self.links.get((ns, parent))) is not None:
+                newest_first.append([pair for pair in self.ordered_writes(ns, parent) if pair[1].channel == channel])
+                seed, parent = link.values.get(channel), link.parent
+            return [pair for pairs in reversed(newest_first) for pair in pairs], seed
+
+    def events(self, ns: str, id: str, metadata: str) -> list[tuple[str, Mapping[str, Any]]]:
+        """The events that would seal the same checkpoint in another thread."""
+        with self.lock:
+            link = self.links[ns, id]
+            event = {
+                "ns": ns,
+                "id": id,
+                "parent": link.parent,
+                "run": link.run,
+                "frame": link.frame,
+                "metadata": metadata,
+                "values": dict(link.values),
+            }
+            found: list[tuple[str, Mapping[str, Any]]] = [("checkpoint_sealed", event)]
+            for (task, index), write in self.writes.get((ns, id), {}).items():
+                listed = [[index, write.channel, digest] for digest in sorted(write.digests)]
+                one = {"ns": ns, "id": id, "task": task, "path": write.path, "writes": listed}
+                found.append(("writes_sealed", one))
+            return found
+
+    def note_verified(self, ns: str, ids: Iterable[str]) -> None:
+        """Remembers links that were verified together with all their ancestors."""
+        with self.lock:
+            self.verified.update((ns, id) for id in ids)
+
+    def check(self, ns: str, id: str, found: Found | None) -> list[int]:
+        """Compares what a saver gave with what is sealed; gives the places of the sealed writes in `found`.
+
+        The places are in the order in which LangGraph applies the writes.
+        """
+        with self.lock:
+            link = self.links[ns, id]
+            if found is None:
+                self.refuse(ns, id, "is not in the database any more: it was removed, or the database went back")
+            if found.id != id:
+                self.refuse(ns, id, f"is another one in the database: {found.id!r}")
+            if found.parent != link.parent:
+                self.refuse(ns, id, "has another parent than it was sealed with")
+            if found.frame != link.frame:
+                self.refuse(ns, id, "was changed: its versions or its time")
+            if found.metadata != link.metadata:
+                self.refuse(ns, id, "was changed: its metadata")
+            differ = {name for name in {*found.values, *link.values} if found.values.get(name) != link.values.get(name)}
+            if differ:
+                self.refuse(ns, id, f"was changed: channel {', '.join(sorted(differ))}")
+            return self._places_of_writes(ns, id, found)
+
+    def ordered_writes(self, ns: str, id: str) -> list[tuple[str, Write]]:
+        """The task and the write of each, in the order in which LangGraph applies them."""
+        writes = self.writes.get((ns, id), {})
+        found = sorted(writes.items(), key=lambda item: (item[1].path, *item[0]))
+        return [(task, write) for (task, _), write in found]
+
+    def _places_of_writes(self, ns: str, id: str, found: Found) -> list[int]:
+        places: list[int] = []
+        left = dict(enumerate(found.writes))
+        for task, write in self.ordered_writes(ns, id):
+            fitting = (at for at, (of, channel, digest) in left.items() if fits(task, write, of, channel, digest))
+            place = next(fitting, None)
+            if place is None:
+                self.refuse(ns, id, f"was changed: a write of task {task} to channel {write.channel}")
+            places.append(place)
+            del left[place]
+        return places
+
+    def refuse(self, ns: str, id: str, why: str) -> NoReturn:
+        """Raises `NotVerified` for a checkpoint."""
+        where = f" of namespace {ns!r}" if ns else ""
+        raise NotVerified(f"checkpoint {id!r}{where} of thread {self.thread_id!r} {why}; its seals are in {self.path}")
+
+    def close(self) -> None:
+        """Gives the record up."""
+        with self.lock:
+            self.recorder.close()
+
+
+def fits(task: str, write: Write, of: str, channel: str, digest: str) -> bool:
+    """Is this the sealed write?"""
+    return of == task and channel == write.channel and digest in write.digests
+
+
+def _must_be_there(link: Link) -> bool:
+    return not link.gone and not link.may_be_gone
+
+
+def path_of(folder: Path, thread_id: str) -> Path:
+    """The record of a thread: any text can be the id of one, and no text can leave the folder."""
+    name = hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return folder / f"{name}.jsonl"
+
+
+class Lineages:
+    """The lineages that are open, each once; of those that no call uses, the oldest is closed first."""
+
+    def __init__(self, folder: Path, identity: Identity, most: int) -> None:
+        self.folder, self.identity, self.most = folder, identity, most
+        self._open: dict[str, Lineage] = {}
+        self._users: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def enter(self, thread_id: str, create: bool = False) -> Lineage | None:
+        """The lineage of a thread, opened and verified. It stays open until `leave`."""
+        with self._lock:
+            found = self._open.pop(thread_id, None)
+            if found is None:
+                found = Lineage.open(self.folder, thread_id, self.identity, create)
+            if found is not None:
+                self._open[thread_id] = found
+                self._users[thread_id] += 1
+                self._close_unused()
+            return found
+
+    def leave(self, lineage: Lineage) -> None:
+        """A call does not use it any more."""
+        with self._lock:
+            self._users[lineage.thread_id] -= 1
+
+    @contextmanager
+    def using(self, thread_id: str, create: bool = False) -> Generator[Lineage | None]:
+        """The lineage of a thread for one block."""
+        lineage = self.enter(thread_id, create)
+        try:
+            yield lineage
+        finally:
+            if lineage is not None:
+                self.leave(lineage)
+
+    def thread_ids(self) -> list[str]:
+        """The threads that have a record in the folder."""
+        found: list[str] = []
+        for path in sorted(self.folder.glob("*.jsonl")):
+            session = open_session(path, need="vouched", trust=self.identity.trust)
+            named = (event.payload["thread_id"] for event in session if event.type == "langgraph_thread")
+            found += [str(thread_id) for thread_id in named]
+        return found
+
+    def _close_unused(self) -> None:
+        unused = [name for name in self._open if self._users[name] == 0]
+        for name in unused[: max(0, len(self._open) - self.most)]:
+            self._open.pop(name).close()
+
+    def release(self) -> None:
+        """Gives all records up that no call uses, so that another process may continue them."""
+        with self._lock:
+            for name in [name for name in self._open if self._users[name] == 0]:
+                self._open.pop(name).close()

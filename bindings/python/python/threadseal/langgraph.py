@@ -1,0 +1,699 @@
+"""`SealedSaver`: checkpoints of LangGraph, sealed, whatever saver keeps them (`spec/langgraph.md`).
+
+```python
+saver = SealedSaver(SqliteSaver(connection), "seals")
+graph = builder.compile(checkpointer=saver)
+```
+
+Each checkpoint is a link of a lineage: its seal covers its state, its parent and the writes of its tasks. A
+graph resumes only from a state that is the one which was sealed, newest, with all its ancestors. A checkpoint
+that was changed, removed or put back raises `NotVerified`. Time travel and forks of honest users are links like
+others.
+
+What the database has without a seal is not used: a crash between the two leaves such a row, and so does an
+attacker. `UnsealedCheckpoint` warns of it.
+
+Install it with `pip install threadseal[langgraph]`.
+"""
+
+import asyncio
+import copy
+import warnings
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, digest_of_typed, fits
+from ._errors import NotVerified, StorageFailed
+from .home import Identity, StrPath
+
+# In the class, `list` is a method.
+Rows = list[CheckpointTuple]
+Writes = list[PendingWrite]
+Events = list[tuple[str, Mapping[str, Any]]]
+
+MAX_OPEN = 1024
+"""The most threads whose records a saver holds open, unless it is given another number."""
+
+
+class UnsealedCheckpoint(UserWarning):
+    """The database has a checkpoint or a write without a seal, which is not used."""
+
+
+class SealedSaver(BaseCheckpointSaver[Any]):
+    """Any saver of checkpoints, with a seal on each checkpoint.
+
+    >>> import tempfile, threadseal
+    >>> from langgraph.checkpoint.memory import InMemorySaver
+    >>> me = threadseal.Identity.danger_with_seed(bytes(range(32)), tempfile.mkdtemp())
+    >>> saver = SealedSaver(InMemorySaver(), tempfile.mkdtemp(), identity=me)
+    >>> saver.get_tuple({"configurable": {"thread_id": "1"}}) is None
+    True
+
+    One process writes a thread at a time: `release` gives the records up to others. Of the methods of a saver,
+    those that the saver inside lacks are lacking here too.
+    """
+
+    inner: BaseCheckpointSaver[Any]
+    """The saver that keeps the checkpoints."""
+
+    def __init__(
+        self,
+        inner: BaseCheckpointSaver[Any],
+        folder: StrPath,
+        *,
+        identity: Identity | None = None,
+        max_open: int = MAX_OPEN,
+    ) -> None:
+        """The records with the seals are in `folder`: keep it where the database's writers cannot write."""
+        super().__init__(serde=inner.serde)
+        self.inner = inner
+        keys = Identity.of_home() if identity is None else identity
+        self._lineages = Lineages(Path(folder).resolve(), keys, max_open)
+        # Never reads what it is given; it only spells values for their digests.
+        self._spelling = JsonPlusSerializer(pickle_fallback=True)
+
+    # What does not depend on seals.
+
+    @property
+    def config_specs(self) -> Any:
+        """The options of the saver inside."""
+        inner: Any = self.inner
+        return inner.config_specs
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The next version of a channel, as the saver inside counts."""
+        return self.inner.get_next_version(current, channel)
+
+    def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> "SealedSaver":
+        """A copy whose saver inside reads these classes too."""
+        clone = copy.copy(self)
+        clone.inner = self.inner.with_allowlist(extra_allowlist)
+        clone.serde = clone.inner.serde
+        return clone
+
+    # Reading.
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names, or the newest of its thread; verified with all its ancestors."""
+        thread_id, ns, asked = _named(config)
+        with self._lineages.using(thread_id) as lineage:
+            if lineage is None or (id := asked or lineage.newest(ns)) is None:
+                stored = self.inner.get_tuple(config)
+                self._unsealed(thread_id, ns, asked, lineage, stored)
+                return None
+            if lineage.link(ns, id) is None:
+                stored = self.inner.get_tuple(config)
+                self._unsealed(thread_id, ns, id, lineage, stored)
+                return None
+            found = self._checked(lineage, ns, id, self._read(lineage, ns, id, _at(config, ns, id, asked)))
+            ancestors = lineage.unverified_ancestors(ns, id)
+            for ancestor in ancestors:
+                stored = self._read(lineage, ns, ancestor, _at(config, ns, ancestor, None))
+                self._checked(lineage, ns, ancestor, stored)
+            lineage.note_verified(ns, [id, *ancestors])
+            return found
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        thread_id, ns, asked = _named(config)
+        lineage = await asyncio.to_thread(self._lineages.enter, thread_id)
+        try:
+            if lineage is None or (id := asked or lineage.newest(ns)) is None:
+                stored = await self.inner.aget_tuple(config)
+                self._unsealed(thread_id, ns, asked, lineage, stored)
+                return None
+            if lineage.link(ns, id) is None:
+                stored = await self.inner.aget_tuple(config)
+                self._unsealed(thread_id, ns, id, lineage, stored)
+                return None
+            stored = await self._aread(lineage, ns, id, _at(config, ns, id, asked))
+            found = await asyncio.to_thread(self._checked, lineage, ns, id, stored)
+            ancestors = lineage.unverified_ancestors(ns, id)
+            for ancestor in ancestors:
+                stored = await self._aread(lineage, ns, ancestor, _at(config, ns, ancestor, None))
+                await asyncio.to_thread(self._checked, lineage, ns, ancestor, stored)
+            lineage.note_verified(ns, [id, *ancestors])
+            return found
+        finally:
+            if lineage is not None:
+                self._lineages.leave(lineage)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """The sealed checkpoints of a thread, newest first. One that was removed is an error, not a gap."""
+        asked = limit
+        while True:
+            stored = list(self.inner.list(config, filter=filter, before=before, limit=asked))
+            found = self._listed(config, stored)
+            if asked is None or len(stored) < asked or len(found) >= (limit or 0):
+                break
+            # Rows without a seal took the places of others.
+            asked += len(stored) - len(found)
+        found = found[:limit]
+        self._refuse_gaps(config, filter, before, limit, found)
+        yield from found
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`."""
+        asked = limit
+        while True:
+            rows = self.inner.alist(config, filter=filter, before=before, limit=asked)
+            stored = [row async for row in rows]
+            found = await asyncio.to_thread(self._listed, config, stored)
+            if asked is None or len(stored) < asked or len(found) >= (limit or 0):
+                break
+            asked += len(stored) - len(found)
+        found = found[:limit]
+        self._refuse_gaps(config, filter, before, limit, found)
+        for row in found:
+            yield row
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """The writes of channels along the ancestors; compared with the sealed ones, also where none is left."""
+        found = self.inner.get_delta_channel_history(config=self._pinned(config), channels=channels)
+        return self._checked_history(config, channels, found)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """As `get_delta_channel_history`."""
+        pinned = await asyncio.to_thread(self._pinned, config)
+        found = await self.inner.aget_delta_channel_history(config=pinned, channels=channels)
+        return await asyncio.to_thread(self._checked_history, config, channels, found)
+
+    # Writing: the database first, then the seal. What a crash leaves between them is not used.
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keeps a checkpoint and seals it."""
+        thread_id, ns, parent = _named(config)
+        with self._lineages.using(thread_id, create=True) as lineage:
+            assert lineage is not None
+            taken, given = self._given(config, checkpoint, metadata)
+            kept = self.inner.put(config, taken, metadata, new_versions)
+            stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
+            self._seal_put(lineage, ns, parent, given, stored)
+            return kept
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`."""
+        thread_id, ns, parent = _named(config)
+        lineage = await asyncio.to_thread(self._lineages.enter, thread_id, True)
+        assert lineage is not None
+        try:
+            taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
+            kept = await self.inner.aput(config, taken, metadata, new_versions)
+            stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
+            await asyncio.to_thread(self._seal_put, lineage, ns, parent, given, stored)
+            return kept
+        finally:
+            self._lineages.leave(lineage)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keeps the writes of a task and seals them."""
+        with self._lineages.using(_named(config)[0], create=True) as lineage:
+            assert lineage is not None
+            taken, event = self._writes_event(config, writes, task_id, task_path)
+            self.inner.put_writes(config, taken, task_id, task_path)
+            lineage.seal("writes_sealed", event)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        lineage = await asyncio.to_thread(self._lineages.enter, _named(config)[0], True)
+        assert lineage is not None
+        try:
+            taken, event = await asyncio.to_thread(self._writes_event, config, writes, task_id, task_path)
+            await self.inner.aput_writes(config, taken, task_id, task_path)
+            await asyncio.to_thread(lineage.seal, "writes_sealed", event)
+        finally:
+            self._lineages.leave(lineage)
+
+    # Deleting: the seal first. What a crash leaves in the database has no seal then.
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Deletes a thread. Its record stays and shows that it was deleted."""
+        self._seal_gone([str(thread_id)], _all)
+        self.inner.delete_thread(thread_id)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await asyncio.to_thread(self._seal_gone, [str(thread_id)], _all)
+        await self.inner.adelete_thread(thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Deletes the checkpoints of runs, in all threads that have a record here."""
+        self._refuse_lacking("delete_for_runs")
+        self._seal_runs_gone(run_ids)
+        self.inner.delete_for_runs(run_ids)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`."""
+        self._refuse_lacking("adelete_for_runs")
+        await asyncio.to_thread(self._seal_runs_gone, run_ids)
+        await self.inner.adelete_for_runs(run_ids)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Deletes all checkpoints of threads, or all but those that the newest needs."""
+        self._refuse_lacking("prune")
+        self._seal_prune(thread_ids, strategy)
+        self.inner.prune(thread_ids, strategy=strategy)
+        for thread_id in thread_ids:
+            self._seal_pruned(thread_id, list(self.inner.list(_config(thread_id))))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune`."""
+        self._refuse_lacking("aprune")
+        await asyncio.to_thread(self._seal_prune, thread_ids, strategy)
+        await self.inner.aprune(thread_ids, strategy=strategy)
+        for thread_id in thread_ids:
+            left = [row async for row in self.inner.alist(_config(thread_id))]
+            await asyncio.to_thread(self._seal_pruned, thread_id, left)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copies a thread. The copies must be what was sealed of the source; then they are sealed too."""
+        self._refuse_lacking("copy_thread")
+        source = list(self.list(_config(source_thread_id)))
+        self.inner.copy_thread(source_thread_id, target_thread_id)
+        copies = list(self.inner.list(_config(target_thread_id)))
+        self._seal_copies(source_thread_id, target_thread_id, source, copies)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread`."""
+        self._refuse_lacking("acopy_thread")
+        source = [row async for row in self.alist(_config(source_thread_id))]
+        await self.inner.acopy_thread(source_thread_id, target_thread_id)
+        copies = [row async for row in self.inner.alist(_config(target_thread_id))]
+        await asyncio.to_thread(self._seal_copies, source_thread_id, target_thread_id, source, copies)
+
+    # What a saver has besides.
+
+    def adopt_thread(self, thread_id: str) -> int:
+        """Seals what the database has of a thread that is older than this saver. Gives the number of checkpoints.
+
+        Nothing shows what was changed before; look at it first.
+        """
+        return self._adopt(str(thread_id), list(self.inner.list(_config(thread_id))))
+
+    async def aadopt_thread(self, thread_id: str) -> int:
+        """As `adopt_thread`."""
+        rows = [row async for row in self.inner.alist(_config(thread_id))]
+        return await asyncio.to_thread(self._adopt, str(thread_id), rows)
+
+    def release(self) -> None:
+        """Gives the records of all threads up, so that another process may continue them."""
+        self._lineages.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.release)
+
+    # Digests.
+
+    def _digest(self, value: Any) -> str:
+        return digest_of_typed(*self._spelling.dumps_typed(value))
+
+    def _kept(self, value: Any) -> Any:
+        """A value as the saver inside gives it back."""
+        return self.inner.serde.loads_typed(self.inner.serde.dumps_typed(value))
+
+    def _digests(self, values: Mapping[str, Any]) -> dict[str, str]:
+        return {name: self._digest(value) for name, value in values.items()}
+
+    def _found(self, row: CheckpointTuple) -> Found:
+        _, _, parent = _named(row.parent_config) if row.parent_config else ("", "", None)
+        writes = [(task, channel, self._digest(value)) for task, channel, value in row.pending_writes or ()]
+        return Found(
+            id=row.checkpoint["id"],
+            parent=parent,
+            frame=_frame(row.checkpoint),
+            metadata=self._metadata(row.metadata),
+            values=self._digests(row.checkpoint["channel_values"]),
+            writes=writes,
+        )
+
+    def _metadata(self, metadata: Mapping[str, Any]) -> str:
+        # Some savers leave `writes` out, which other members repeat.
+        kept = {name: value for name, value in metadata.items() if name != "writes"}
+        try:
+            return digest_of(kept)
+        except TypeError:
+            return self._digest(kept)
+
+    def _given(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
+    ) -> tuple[Checkpoint, dict[str, Any]]:
+        """A copy of a checkpoint that is to be kept, and its event without what the saver adds.
+
+        A graph that runs may change its values meanwhile: what is kept is what the seal is of.
+        """
+        values = {name: self._kept(value) for name, value in checkpoint["channel_values"].items()}
+        taken: Checkpoint = {**checkpoint, "channel_values": values}
+        return taken, {
+            "id": checkpoint["id"],
+            "run": cast(dict[str, Any], get_checkpoint_metadata(config, metadata)).get("run_id"),
+            "frame": _frame(checkpoint),
+            "values": self._digests(values),
+        }
+
+    # Comparing.
+
+    def _read(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
+        try:
+            return self.inner.get_tuple(config)
+        except (ValueError, TypeError, LookupError) as error:
+            self._refuse_unreadable(lineage, ns, id, error)
+
+    async def _aread(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
+        try:
+            return await self.inner.aget_tuple(config)
+        except (ValueError, TypeError, LookupError) as error:
+            self._refuse_unreadable(lineage, ns, id, error)
+
+    def _refuse_unreadable(self, lineage: Lineage, ns: str, id: str, error: Exception) -> NoReturn:
+        lineage.refuse(ns, id, f"cannot be read: {type(error).__name__}: {error}")
+
+    def _checked(self, lineage: Lineage, ns: str, id: str, row: CheckpointTuple | None) -> CheckpointTuple | None:
+        """The checkpoint if it is the sealed one, with its sealed writes alone."""
+        places = lineage.check(ns, id, None if row is None else self._found(row))
+        if row is None or row.pending_writes is None:
+            return row
+        unsealed = len(row.pending_writes) - len(places)
+        if unsealed:
+            _warn(f"checkpoint {id!r} has {unsealed} writes without a seal, which are not used")
+        writes: Writes = [row.pending_writes[place] for place in places]
+        return row._replace(pending_writes=writes)
+
+    def _unsealed(
+        self, thread_id: str, ns: str, asked: str | None, lineage: Lineage | None, row: CheckpointTuple | None
+    ) -> None:
+        """What becomes of a checkpoint without a seal: it is refused where it was asked for, else not used."""
+        if row is None:
+            return
+        if lineage is None:
+            raise NotVerified(
+                f"thread {thread_id!r} has checkpoints and no seal; hint: adopt_thread, if you trust them"
+            )
+        id = row.checkpoint["id"]
+        gone = lineage.links.get((ns, id))
+        if gone is not None and gone.gone:
+            return
+        if asked is not None:
+            lineage.refuse(ns, id, "has no seal")
+        _warn(f"checkpoint {id!r} of thread {thread_id!r} has no seal and is not used")
+
+    def _listed(self, config: RunnableConfig | None, rows: Iterable[CheckpointTuple]) -> Rows:
+        """Of these checkpoints the sealed ones, checked."""
+        found: Rows = []
+        for row in rows:
+            thread_id, ns, id = _named(row.config)
+            id = id or row.checkpoint["id"]
+            with self._lineages.using(thread_id) as lineage:
+                if lineage is None or lineage.link(ns, id) is None:
+                    self._unsealed(thread_id, ns, None, lineage, row)
+                elif (checked := self._checked(lineage, ns, id, row)) is not None:
+                    found.append(checked)
+        return found
+
+    def _refuse_gaps(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+        found: Sequence[CheckpointTuple],
+    ) -> None:
+        """Refuses a list that lacks a sealed checkpoint. Of a filter the seals know nothing."""
+        if config is None or filter or _named(config)[2] is not None:
+            return
+        thread_id = _named(config)[0]
+        asked = config.get("configurable", {}).get("checkpoint_ns")
+        last = None if before is None else _named(before)[2]
+        with self._lineages.using(thread_id) as lineage:
+            if lineage is None:
+                return
+            namespaces = lineage.namespaces() if asked is None else {str(asked)}
+            if limit is not None and len(namespaces) > 1:
+                # Savers differ in whose checkpoints come first.
+                return
+            for ns in namespaces:
+                there = {row.checkpoint["id"] for row in found if _named(row.config)[1] == ns}
+                wanted = [id for id in lineage.live(ns) if last is None or id < last]
+                for id in wanted[:limit]:
+                    if id not in there:
+                        lineage.refuse(ns, id, "is not in the database any more")
+
+    def _pinned(self, config: RunnableConfig) -> RunnableConfig:
+        """`config` with the id of the newest sealed checkpoint, where it has none."""
+        thread_id, ns, asked = _named(config)
+        with self._lineages.using(thread_id) as lineage:
+            id = asked or (None if lineage is None else lineage.newest(ns))
+        return config if id is None else _at(config, ns, id, asked)
+
+    def _checked_history(
+        self, config: RunnableConfig, channels: Sequence[str], found: Mapping[str, DeltaChannelHistory]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        thread_id, ns, asked = _named(config)
+        with self._lineages.using(thread_id) as lineage:
+            id = asked or (None if lineage is None else lineage.newest(ns))
+            if lineage is None or id is None or lineage.link(ns, id) is None:
+                raise NotVerified(f"thread {thread_id!r} has no sealed checkpoint {id!r}")
+            return {name: self._history(lineage, ns, id, name, found[name]) for name in channels}
+
+    def _history(
+        self, lineage: Lineage, ns: str, id: str, channel: str, found: DeltaChannelHistory
+    ) -> DeltaChannelHistory:
+        """The history of one channel, if it is the one that the seals along the ancestors give."""
+        wanted, seed = lineage.history(ns, id, channel)
+        given = self._digest(found["seed"]) if "seed" in found else None
+        if given != seed:
+            lineage.refuse(ns, id, f"has another history of channel {channel}: its seed differs")
+        writes = [(write, self._digest(write[2])) for write in found["writes"]]
+        kept: Writes = []
+        for task, write in wanted:
+            fitting = (n for n, (of, digest) in enumerate(writes) if fits(task, write, of[0], of[1], digest))
+            place = next(fitting, None)
+            if place is None:
+                lineage.refuse(ns, id, f"has another history of channel {channel}: a write of {task} is gone")
+            kept.append(writes.pop(place)[0])
+        if writes:
+            _warn(f"channel {channel!r} has {len(writes)} writes without a seal, which are not used")
+        history: DeltaChannelHistory = {**found, "writes": kept}
+        return history
+
+    # Sealing.
+
+    def _seal_put(
+        self,
+        lineage: Lineage,
+        ns: str,
+        parent: str | None,
+        given: Mapping[str, Any],
+        stored: CheckpointTuple | None,
+    ) -> None:
+        id = given["id"]
+        found = None if stored is None else self._found(stored)
+        if found is None or (found.id, found.parent) != (id, parent):
+            raise StorageFailed(f"the saver did not keep checkpoint {id!r}; it has no seal")
+        before = None if parent is None else lineage.link(ns, parent)
+        # Of a channel that did not change, some savers give the value that its version had before.
+        kept_before: Mapping[str, str] = {} if before is None else before.values
+        wanted: dict[str, str | None] = {**{name: kept_before.get(name) for name in found.values}, **given["values"]}
+        if (found.frame, dict(found.values)) != (given["frame"], wanted):
+            raise StorageFailed(f"the saver gives checkpoint {id!r} back changed; it has no seal")
+        event = {"ns": ns, "parent": parent, "metadata": found.metadata, **given, "values": dict(found.values)}
+        known = parent is None or (ns, parent) in lineage.verified
+        lineage.seal("checkpoint_sealed", event)
+        if known:
+            lineage.note_verified(ns, [id])
+
+    def _writes_event(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> tuple[Sequence[tuple[str, Any]], dict[str, Any]]:
+        """A copy of writes that are to be kept, and their event."""
+        _, ns, id = _named(config)
+        taken = [(channel, self._kept(value)) for channel, value in writes]
+        listed = [
+            [WRITES_IDX_MAP.get(channel, at), channel, self._digest(value)] for at, (channel, value) in enumerate(taken)
+        ]
+        return taken, {"ns": ns, "id": id, "task": task_id, "path": task_path, "writes": listed}
+
+    def _refuse_lacking(self, name: str) -> None:
+        if getattr(type(self.inner), name) is getattr(BaseCheckpointSaver, name):
+            raise NotImplementedError(f"{type(self.inner).__name__} has no {name}")
+
+    def _seal_gone(self, thread_ids: Sequence[str], chosen: Callable[[Key, Link], bool]) -> None:
+        for thread_id in thread_ids:
+            with self._lineages.using(thread_id) as lineage:
+                if lineage is None:
+                    continue
+                ids = [[*key] for key, link in lineage.links.items() if not link.gone and chosen(key, link)]
+                if ids:
+                    lineage.seal("checkpoints_gone", {"ids": ids})
+
+    def _seal_runs_gone(self, run_ids: Sequence[str]) -> None:
+        runs = {str(run) for run in run_ids}
+        self._seal_gone(self.thread_ids(), lambda _, link: link.run in runs)
+
+    def thread_ids(self) -> Sequence[str]:
+        """The threads that have a record here."""
+        return self._lineages.thread_ids()
+
+    def _seal_prune(self, thread_ids: Sequence[str], strategy: str) -> None:
+        if strategy == "delete":
+            self._seal_gone([str(thread_id) for thread_id in thread_ids], _all)
+            return
+        for thread_id in thread_ids:
+            with self._lineages.using(str(thread_id)) as lineage:
+                if lineage is None:
+                    continue
+                newest = {(ns, lineage.newest(ns)) for ns in lineage.namespaces()}
+                ids = [[*key] for key, link in lineage.links.items() if not link.gone and key not in newest]
+                if ids:
+                    lineage.seal("checkpoints_may_go", {"ids": ids})
+
+    def _seal_pruned(self, thread_id: str, left: Sequence[CheckpointTuple]) -> None:
+        there = {(_named(row.config)[1], row.checkpoint["id"]) for row in left}
+        self._seal_gone([str(thread_id)], lambda key, link: link.may_be_gone and key not in there)
+
+    def _seal_copies(
+        self,
+        source_id: str,
+        target_id: str,
+        source: Sequence[CheckpointTuple],
+        copies: Sequence[CheckpointTuple],
+    ) -> None:
+        with self._lineages.using(str(target_id), create=True) as lineage:
+            assert lineage is not None
+            by_key = {(_named(row.config)[1], row.checkpoint["id"]): row for row in copies}
+            events: Events = [("thread_copied", {"from": str(source_id)})]
+            with self._lineages.using(str(source_id)) as of:
+                assert of is not None
+                for row in reversed(source):
+                    ns, id = _named(row.config)[1], row.checkpoint["id"]
+                    copied = by_key.get((ns, id))
+                    if copied is None:
+                        of.refuse(ns, id, f"was not copied to thread {target_id!r}")
+                    found = self._found(copied)
+                    of.check(ns, id, replace(found, metadata=of.links[ns, id].metadata))
+                    events += of.events(ns, id, found.metadata)
+            lineage.seal_all(events)
+
+    def _adopt(self, thread_id: str, rows: Sequence[CheckpointTuple]) -> int:
+        with self._lineages.using(thread_id, create=True) as lineage:
+            assert lineage is not None
+            events: Events = [("thread_adopted", {"checkpoints": len(rows)})]
+            for row in reversed(rows):
+                ns = _named(row.config)[1]
+                if lineage.link(ns, row.checkpoint["id"]) is None:
+                    events += self._events_of(ns, row)
+            if len(events) > 1:
+                lineage.seal_all(events)
+            return sum(name == "checkpoint_sealed" for name, _ in events)
+
+    def _events_of(self, ns: str, row: CheckpointTuple) -> Events:
+        """The events that seal a checkpoint as it is. Of its writes only the order is known, not the places."""
+        found, id = self._found(row), row.checkpoint["id"]
+        event = {
+            "ns": ns,
+            "id": id,
+            "parent": found.parent,
+            "run": cast(dict[str, Any], row.metadata).get("run_id"),
+            "frame": found.frame,
+            "metadata": found.metadata,
+            "values": dict(found.values),
+        }
+        events: Events = [("checkpoint_sealed", event)]
+        for at, (task, channel, digest) in enumerate(found.writes):
+            one = {"ns": ns, "id": id, "task": task, "path": f"{at:08}", "writes": [[at, channel, digest]]}
+            events.append(("writes_sealed", one))
+        return events
+
+
+def _all(_: Key, __: Link) -> bool:
+    return True
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UnsealedCheckpoint, stacklevel=4)
+
+
+def _named(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """The thread, the namespace and the id of the checkpoint that a configuration names."""
+    named: Mapping[str, Any] = config.get("configurable", {})
+    id = named.get("checkpoint_id")
+    return str(named["thread_id"]), str(named.get("checkpoint_ns") or ""), None if id is None else str(id)
+
+
+def _config(thread_id: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id}}
+
+
+def _at(config: RunnableConfig, ns: str, id: str, asked: str | None) -> RunnableConfig:
+    """The configuration of one checkpoint: what was asked, where it was asked for by its id."""
+    named: Mapping[str, Any] = config.get("configurable", {})
+    if asked is not None:
+        return {**config, "configurable": {**named, "checkpoint_ns": ns, "checkpoint_id": id}}
+    return {"configurable": {"thread_id": named["thread_id"], "checkpoint_ns": ns, "checkpoint_id": id}}
+
+
+def _frame(checkpoint: Checkpoint) -> str:
+    """The digest of all of a checkpoint but the values of its channels."""
+    members = cast(dict[str, Any], checkpoint)
+    return digest_of({name: members[name] for name in ("v", "id", "ts", "channel_versions", "versions_seen")})
