@@ -45,7 +45,9 @@ unpack_sdist() {
 
 # An environment NAME with the packages that its file of requirements pins, and the wheel that was just built.
 environment() {
-    make_environment "$venvs/$1" python3 "-r $here/requirements-$1.txt"
+    local steps=("-r $here/requirements-$1.txt")
+    [ ! -f "requirements-$1-alone.txt" ] || steps+=("--no-deps -r $here/requirements-$1-alone.txt")
+    make_environment "$venvs/$1" python3 "${steps[@]}"
     "$venvs/$1/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 }
 
@@ -56,6 +58,32 @@ run_tests() {
     [ "${ONLY:-$name}" = "$name" ] || return 0
     environment "$name"
     "$venvs/$name/bin/python" -m pytest -q -p no:cacheprovider "$@"
+}
+
+# The examples in the texts of these files of the installed package; with the environment `bare` those of the README.
+run_doctests() {
+    local name=$1 package files=()
+    shift
+    [ "${ONLY:-$name}" = "$name" ] || return 0
+    package=$(cd / && "$venvs/$name/bin/python" -c 'import threadseal; print(threadseal.__path__[0])')
+    files=("${@/#/$package/}")
+    [ "$name" != bare ] || files+=("$here/README.md")
+    (cd "$work" && "$venvs/$name/bin/python" -m pytest -q -p no:cacheprovider -c "$here/pyproject.toml" \
+        --doctest-modules --doctest-glob 'README.md' "${files[@]}")
+}
+
+# The sources of the originals that are published with tests.
+fetch_originals() {
+    local kept=$venvs/originals-sources name
+    for name in agent-scroll==0.1.0 abstractruntime==0.13.0; do
+        [ ! -f "$kept/$name.done" ] || continue
+        mkdir -p "$kept"
+        "$tools/pip" download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$work/sources" "$name"
+        tar -xzf "$work"/sources/"${name%%-*}"*.tar.gz -C "$kept" 2>/dev/null ||
+            tar -xzf "$work"/sources/"${name%%==*}"*.tar.gz -C "$kept"
+        touch "$kept/$name.done"
+    done
+    export ORIGINALS=$kept
 }
 
 check_types() {
@@ -75,8 +103,9 @@ check_types() {
 build_wheel
 # The commands and the module are those of this tree; only the packages of others are kept between runs.
 run_tests bare tests/test_*.py
-run_tests bare --doctest-modules --doctest-glob 'README.md' \
-    python/threadseal/{__init__,_errors,aio,home,recorder,report,verifying}.py README.md
+run_doctests bare {__init__,_errors,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
-run_tests langgraph --doctest-modules python/threadseal/{_checkpoints,langgraph}.py
+run_doctests langgraph {_checkpoints,langgraph}.py
+fetch_originals
+run_tests originals tests/with_originals
 check_types

@@ -11,6 +11,7 @@
 //! and wherever something is verified.
 #![forbid(unsafe_code)]
 
+mod compat;
 mod errors;
 mod home;
 mod json;
@@ -22,6 +23,8 @@ use pyo3::prelude::pymodule;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::compat::{jcs_text, new_key, public_of_seed, rye_sign, scroll_seal};
     #[pymodule_export]
     use crate::home::{Home, Identity, Trust, default_home};
     #[pymodule_export]
