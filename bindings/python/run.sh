@@ -90,14 +90,14 @@ check_types() {
     [ -z "${ONLY:-}" ] || return 0
     environment types
     local folder
-    "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" python/threadseal tests/*.py
+    "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" python/threadseal tests/*.py examples bench
     for folder in tests/with_*; do
         # Each is a program of its own, with modules beside it and those of `tests`.
         MYPYPATH=tests "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" "$folder"
     done
     "$venvs/types/bin/pyright" --pythonpath "$venvs/types/bin/python"
-    "$tools/ruff" check --quiet --no-cache python tests
-    "$tools/ruff" format --quiet --no-cache --check python tests
+    "$tools/ruff" check --quiet --no-cache .
+    "$tools/ruff" format --quiet --no-cache --check .
 }
 
 build_wheel
@@ -106,6 +106,7 @@ run_tests bare tests/test_*.py
 run_doctests bare {__init__,_errors,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
 run_doctests langgraph {_checkpoints,langgraph}.py
+run_tests frameworks tests/with_frameworks
 fetch_originals
 run_tests originals tests/with_originals
 check_types

@@ -20,7 +20,8 @@ from typing import Any, NoReturn, cast
 import ormsgpack
 
 from ._errors import NotVerified
-from .home import Identity, Trust
+from ._named import open_named
+from .home import Identity
 from .recorder import Recorder
 from .verifying import open_session
 
@@ -145,8 +146,8 @@ class Found:
 class Lineage:
     """The sealed checkpoints of one thread, and the record that has them. Threads may share it."""
 
-    def __init__(self, thread_id: str, recorder: Recorder, path: Path) -> None:
-        self.thread_id, self.recorder, self.path = thread_id, recorder, path
+    def __init__(self, thread_id: str, recorder: Recorder) -> None:
+        self.thread_id, self.recorder, self.path = thread_id, recorder, recorder.path
         self.lock = threading.RLock()
         self.links: dict[Key, Link] = {}
         self.writes: dict[Key, dict[tuple[str, int], Write]] = {}
@@ -157,39 +158,14 @@ class Lineage:
     @classmethod
     def open(cls, folder: Path, thread_id: str, identity: Identity, create: bool) -> "Lineage | None":
         """The lineage of a thread; None where there is none and none is to be begun."""
-        path = path_of(folder, thread_id)
-        if not path.exists():
-            if identity._inner.known_at(str(path)) is not None:
-                raise NotVerified(f"{path} is missing: it has the seals of thread {thread_id!r}; hint: restore it")
-            return cls._begun(path, thread_id, identity) if create else None
-        recorder = Recorder.resume(path, identity=identity, tail="set_aside", at_exit="open")
-        try:
-            opened = cls(thread_id, recorder, path)
-            opened._replay(identity.trust)
-        except BaseException:
-            recorder.close()
-            raise
+        found = open_named(folder, "langgraph", thread_id, identity, create)
+        if found is None:
+            return None
+        recorder, events = found
+        opened = cls(thread_id, recorder)
+        for event in events:
+            opened._apply(event.type, event.payload)
         return opened
-
-    @classmethod
-    def _begun(cls, path: Path, thread_id: str, identity: Identity) -> "Lineage":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        recorder = Recorder(path, f"langgraph/{path.stem}", identity=identity, at_exit="open")
-        recorder.record("langgraph_thread", {"thread_id": thread_id})
-        recorder.seal()
-        return cls(thread_id, recorder, path)
-
-    def _replay(self, trust: Trust) -> None:
-        session = open_session(self.path, need="vouched", trust=trust)
-        named = False
-        for event in session:
-            if event.type == "langgraph_thread":
-                named = True
-                if event.payload["thread_id"] != self.thread_id:
-                    raise NotVerified(f"{self.path} has the seals of another thread")
-            self._apply(event.type, event.payload)
-        if not named:
-            raise NotVerified(f"{self.path} names no thread of LangGraph")
 
     def seal(self, event_type: str, payload: Mapping[str, Any]) -> None:
         """Records an event under a seal, and applies it."""
@@ -369,12 +345,6 @@ def _must_be_there(link: Link) -> bool:
     return not link.gone and not link.may_be_gone
 
 
-def path_of(folder: Path, thread_id: str) -> Path:
-    """The record of a thread: any text can be the id of one, and no text can leave the folder."""
-    name = hashlib.sha256(thread_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return folder / f"{name}.jsonl"
-
-
 class Lineages:
     """The lineages that are open, each once; of those that no call uses, the oldest is closed first."""
 
@@ -416,7 +386,7 @@ class Lineages:
         found: list[str] = []
         for path in sorted(self.folder.glob("*.jsonl")):
             session = open_session(path, need="vouched", trust=self.identity.trust)
-            named = (event.payload["thread_id"] for event in session if event.type == "langgraph_thread")
+            named = (event.payload["name"] for event in session if event.type == "langgraph_named")
             found += [str(thread_id) for thread_id in named]
         return found
 

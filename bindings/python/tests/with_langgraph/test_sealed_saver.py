@@ -24,7 +24,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from threadseal import Identity, NotVerified
-from threadseal._checkpoints import path_of
+from threadseal._named import path_of
 from threadseal.langgraph import SealedSaver, UnsealedCheckpoint
 
 CONVERSATION = ["Find the leads.", "I look at the leads.", "three: Bob, Cid, Dan", "There are three leads."]

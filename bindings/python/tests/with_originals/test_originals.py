@@ -157,12 +157,13 @@ def test_rye_and_ours_answer_alike_on_changed_transcripts(user_space: Path, tmp_
 
 def steps(run: str, count: int, dice: random.Random) -> list[StepRecord]:
     """Steps of a run."""
+    status: Any = "completed"
     return [
         StepRecord(
             run_id=run,
             step_id=f"s{number}",
             node_id=dice.choice(WORDS),
-            status="completed",
+            status=status,
             effect={"type": "llm_call", "payload": {"v": value(dice)}},
             result={"v": value(dice)},
             started_at="2026-01-01T00:00:00+00:00",
@@ -350,7 +351,7 @@ def test_the_testkit_has_the_scrolls_that_both_know() -> None:
             continue
         if isinstance(chain, list) and chain and all(isinstance(item, dict) for item in chain):
             ours = said(scroll.verify(chain, public))
-            if "inf" in repr(chain):
+            if "inf" in repr(chain) or "nan" in repr(chain):
                 # A number that JSON does not have: neither accepts it, and ours reads no further.
                 assert (ours[0], theirs[0]) == (False, False)
             else:

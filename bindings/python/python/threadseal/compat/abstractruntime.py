@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from .._errors import InvalidInput, NotVerified
+from .._named import open_named
 from ..home import Identity, StrPath
 from ..recorder import Recorder
-from ..verifying import open_session, verify
+from ..verifying import verify
 
 Record = dict[str, Any]
 
@@ -171,26 +172,13 @@ class _Seals:
         return found
 
     def _opened(self, run_id: str) -> tuple[Recorder, int, str | None]:
-        name = hashlib.sha256(run_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        path = self.folder / f"{name}.jsonl"
-        if not path.exists():
-            if self.identity._inner.known_at(str(path)) is not None:
-                raise NotVerified(f"{path} is missing: it has the seals of run {run_id!r}; hint: restore it")
-            self.folder.mkdir(parents=True, exist_ok=True)
-            recorder = Recorder(path, f"ledger/{name}", identity=self.identity, at_exit="open")
-            recorder.record("ledger_run", {"run_id": run_id})
-            recorder.seal()
-            return recorder, 0, None
-        recorder = Recorder.resume(path, identity=self.identity, tail="set_aside", at_exit="open")
-        count, head, named = 0, None, None
-        for event in open_session(path, need="vouched", trust=self.identity.trust):
-            if event.type == "ledger_run":
-                named = event.payload["run_id"]
-            elif event.type == "ledger_sealed":
+        found = open_named(self.folder, "ledger", run_id, self.identity, create=True)
+        assert found is not None
+        recorder, events = found
+        count, head = 0, None
+        for event in events:
+            if event.type == "ledger_sealed":
                 count, head = event.payload["count"], event.payload["head"]
-        if named != run_id:
-            recorder.close()
-            raise NotVerified(f"{path} has the seals of another run")
         return recorder, count, head
 
     def check(self, run_id: str, records: Sequence[Record]) -> Any:

@@ -1,0 +1,117 @@
+"""`SealedSessionStore`: any session store of the Claude Agent SDK, with a seal on each entry.
+
+```python
+options = ClaudeAgentOptions(session_store=SealedSessionStore(store, "seals"), resume=session_id)
+```
+
+`load` gives a session only where it is the one that was sealed: an entry that was changed, removed or put back raises
+`NotVerified` before the agent starts. Entries without a seal are not used, and `UnsealedItem` warns of them.
+
+Install it with `pip install threadseal[claude-agent]`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from claude_agent_sdk import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStore,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
+)
+
+from ._errors import NotVerified
+from ._named import SealedLists, UnsealedItem, digest_of
+from .home import Identity, StrPath
+
+__all__ = ["SealedSessionStore", "UnsealedItem"]
+
+
+class SealedSessionStore(SessionStore):
+    """Any session store, with a seal on each entry. One process writes a session at a time."""
+
+    def __init__(self, inner: SessionStore, folder: StrPath, *, identity: Identity | None = None) -> None:
+        """The records with the seals are in `folder`: keep it where the writers of the store cannot write."""
+        self.inner = inner
+        keys = Identity.of_home() if identity is None else identity
+        self._lists = SealedLists(Path(folder).resolve(), "claude-session", keys)
+        self._appending = asyncio.Lock()
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Keeps entries and seals those that the store did not have before."""
+        async with self._appending:
+            name = _name(key)
+            before = await asyncio.to_thread(self._lists.get, name)
+            assert before is not None
+            known = set(before.digests)
+            await self.inner.append(key, entries)
+            fresh: list[str] = []
+            for entry in entries:
+                digest = digest_of(entry)
+                # With a uuid an entry is kept once, however often a batch is repeated.
+                if "uuid" not in entry or digest not in known:
+                    fresh.append(digest)
+                    known.add(digest)
+            if fresh:
+                await asyncio.to_thread(self._lists.add, name, fresh)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """The entries of a session, each of them the one that was sealed; None where there is no session."""
+        entries = await self.inner.load(key)
+        checked = await asyncio.to_thread(self._lists.checked, _name(key), entries or [])
+        return None if entries is None and not checked else checked
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """The sessions of a project, as the store inside has them: only names and times."""
+        return await self.inner.list_sessions(project_key)
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Lacking: a summary has no seal. The SDK loads the sessions instead."""
+        raise NotImplementedError
+
+    async def delete(self, key: SessionKey) -> None:
+        """Deletes a session and its subkeys. The record stays and shows it."""
+        for of in [key, *await self._below(key)]:
+            await asyncio.to_thread(self._lists.clear, _name(of))
+        await self.inner.delete(key)
+
+    async def _below(self, key: SessionKey) -> Sequence[SessionKey]:
+        if "subpath" in key:
+            return []
+        of: SessionListSubkeysKey = {"project_key": key["project_key"], "session_id": key["session_id"]}
+        try:
+            subpaths = await self.inner.list_subkeys(of)
+        except NotImplementedError:
+            return []
+        return [cast(SessionKey, {**of, "subpath": subpath}) for subpath in subpaths]
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """The names of the logs of subagents."""
+        return await self.inner.list_subkeys(key)
+
+    async def adopt(self, key: SessionKey) -> int:
+        """Seals a session that is older than its seals. Nothing shows what was changed before."""
+        name = _name(key)
+        if self._lists.get(name, create=False) is not None:
+            return 0
+        entries: list[Any] = list(await self.inner.load(key) or [])
+        if not entries:
+            raise NotVerified(f"there is no session {name!r}")
+        await asyncio.to_thread(self._lists.add, name, [digest_of(entry) for entry in entries])
+        return len(entries)
+
+    def release(self) -> None:
+        """Gives the records up, so that another process may continue them."""
+        self._lists.release()
+
+
+def _name(key: SessionKey) -> str:
+    parts = [key["project_key"], key["session_id"]]
+    if subpath := key.get("subpath"):
+        parts.append(subpath)
+    # No text of a part can end in another one.
+    return "/".join(f"{len(part)}:{part}" for part in parts)
