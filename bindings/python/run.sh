@@ -29,8 +29,10 @@ build_wheel() {
     mkdir -p threadseal.data/scripts
     strip -o threadseal.data/scripts/threadseal "$THREADSEAL"
     cargo clippy --quiet --locked --all-targets -- -D warnings
-    "$tools/maturin" build --quiet --locked --profile dev --out "$work/dist" --compression-level 1
-    "$tools/maturin" sdist --quiet --out "$work/dist"
+    {
+        "$tools/maturin" build --quiet --locked --profile dev --out "$work/dist" --compression-level 1
+        "$tools/maturin" sdist --out "$work/dist"
+    } >"$work/maturin.log" 2>&1 || { cat "$work/maturin.log"; return 1; }
     "$tools/twine" check --strict "$work"/dist/*
     unpack_sdist
     wheel=$(echo "$work"/dist/*.whl)

@@ -340,6 +340,8 @@ def test_the_own_tests_of_the_originals_pass_over_ours() -> None:
 
 def test_the_testkit_has_the_scrolls_that_both_know() -> None:
     public = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw()
+    # For Python `true` is a number: theirs accepts it and finds another hash, ours reports the schema.
+    booleans = {"true-as-number.json"}
     compared = 0
     for path in sorted((TESTKIT / "scroll").rglob("*.json*")):
         try:
@@ -351,7 +353,7 @@ def test_the_testkit_has_the_scrolls_that_both_know() -> None:
             continue
         if isinstance(chain, list) and chain and all(isinstance(item, dict) for item in chain):
             ours = said(scroll.verify(chain, public))
-            if "inf" in repr(chain) or "nan" in repr(chain):
+            if "inf" in repr(chain) or "nan" in repr(chain) or path.name in booleans:
                 # A number that JSON does not have: neither accepts it, and ours reads no further.
                 assert (ours[0], theirs[0]) == (False, False)
             else:
