@@ -5,6 +5,7 @@
 #   THREADSEAL=path run.sh         puts that command into the wheel instead
 #   PYTHON_VENVS=folder run.sh     keeps the environments there [default: next to cargo's output]
 #   ONLY=langgraph run.sh          of the tests, runs those of this environment alone
+#   SDIST=1 run.sh                 also builds the source package, which compiles this workspace once more
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -38,11 +39,16 @@ build_wheel() {
     wheel=$(echo "$work"/dist/*.whl)
 }
 
-# What the source package lacks shows when it is built; that it has all of it, cargo shows in seconds.
+# That the source package has all of its crates, cargo shows in a second; the whole proof compiles it.
 unpack_sdist() {
     tar -xzf "$work"/dist/*.tar.gz -C "$work"
     cargo metadata --quiet --locked --offline --format-version 1 \
         --manifest-path "$work"/threadseal-*/bindings/python/Cargo.toml >"$work/metadata.json"
+    [ -n "${SDIST:-}" ] || return 0
+    (cd "$work"/threadseal-*/ && "$tools/maturin" build --quiet --profile dev --out "$work/from-source")
+    python3 -m venv "$work/source"
+    "$work/source/bin/pip" install --quiet --disable-pip-version-check "$work"/from-source/*.whl
+    (cd "$work" && source/bin/python -c 'import threadseal; assert threadseal.verify(b"{}", name="a.json").exit == 3')
 }
 
 # An environment NAME with the packages that its file of requirements pins, and the wheel that was just built.
