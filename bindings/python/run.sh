@@ -26,14 +26,14 @@ if [ -z "${THREADSEAL:-}" ]; then
 fi
 
 build_wheel() {
-    # The command goes into the wheel as a script, without what only a debugger reads.
-    mkdir -p threadseal.data/scripts
-    strip -o threadseal.data/scripts/threadseal "$THREADSEAL"
     cargo clippy --quiet --locked --all-targets -- -D warnings
     {
         "$tools/maturin" build --quiet --locked --profile dev --out "$work/dist" --compression-level 1
         "$tools/maturin" sdist --out "$work/dist"
     } >"$work/maturin.log" 2>&1 || { cat "$work/maturin.log"; return 1; }
+    # The command is in the wheel without what only a debugger reads.
+    strip -o "$work/threadseal" "$THREADSEAL"
+    "$tools/python" add_command.py "$work"/dist/*.whl "$work/threadseal"
     "$tools/twine" check --strict "$work"/dist/*
     unpack_sdist
     wheel=$(echo "$work"/dist/*.whl)
@@ -98,7 +98,7 @@ check_types() {
     [ -z "${ONLY:-}" ] || return 0
     environment types
     local folder
-    "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" python/threadseal tests/*.py examples bench
+    "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" python/threadseal tests/*.py examples bench add_command.py
     for folder in tests/with_*; do
         # Each is a program of its own, with modules beside it and those of `tests`.
         MYPYPATH=tests "$venvs/types/bin/mypy" --cache-dir "$venvs/types/mypy" "$folder"
