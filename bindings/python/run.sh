@@ -42,7 +42,7 @@ build_wheel() {
 # That the source package has all of its crates, cargo shows in a second; the whole proof compiles it.
 unpack_sdist() {
     tar -xzf "$work"/dist/*.tar.gz -C "$work"
-    cargo metadata --quiet --locked --offline --format-version 1 \
+    cargo metadata --quiet --locked --format-version 1 \
         --manifest-path "$work"/threadseal-*/bindings/python/Cargo.toml >"$work/metadata.json"
     [ -n "${SDIST:-}" ] || return 0
     (cd "$work"/threadseal-*/ && "$tools/maturin" build --quiet --profile dev --out "$work/from-source")
