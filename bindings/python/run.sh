@@ -76,7 +76,7 @@ run_doctests() {
     package=$(cd / && "$venvs/$name/bin/python" -c 'import threadseal; print(threadseal.__path__[0])')
     files=("${@/#/$package/}")
     [ "$name" != bare ] || files+=("$here/README.md")
-    (cd "$work" && "$venvs/$name/bin/python" -m pytest -q -p no:cacheprovider -c "$here/pyproject.toml" \
+    (cd "$work" && TMPDIR=$work "$venvs/$name/bin/python" -m pytest -q -p no:cacheprovider -c "$here/pyproject.toml" \
         --doctest-modules --doctest-glob 'README.md' "${files[@]}")
 }
 
@@ -114,7 +114,8 @@ run_tests bare tests/test_*.py
 run_doctests bare {__init__,_errors,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
 run_doctests langgraph {_checkpoints,langgraph}.py
-run_tests frameworks tests/with_frameworks
+# The program of Claude leaves files in the folder for temporary ones.
+TMPDIR=$work run_tests frameworks tests/with_frameworks
 fetch_originals
 run_tests originals tests/with_originals
 check_types
