@@ -20,7 +20,7 @@ pub(crate) mod prelude {
     pub(crate) use super::checks::{Attack, Ended, Events, Fails, Json, Text, edit, rows};
     pub(crate) use super::doubles::{
         Acting, Count, Heard, Ignore, Listener, NoChildren, Only, ask, assistant, call, counted,
-        failing, noting_tool, ok, schema, stub, tool, tool_call, tool_result, user,
+        failing, noting_tool, ok, stub, tool, tool_call, tool_result, user,
     };
     pub(crate) use super::mcp_server::{SERVER, Web, web};
     pub(crate) use super::scene::{
