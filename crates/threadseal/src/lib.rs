@@ -93,7 +93,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
 
 mod home;

@@ -1,7 +1,8 @@
 //! The files of the repository, as text by path.
 //!
 //! Paths are relative to the root and use `/`. Only UTF-8 files are here. The others are vectors,
-//! which no rule concerns. Files that git ignores are not part of the repository.
+//! which no rule concerns. Files that git ignores are not part of the repository, and a symbolic link
+//! has no text of its own.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -36,8 +37,12 @@ impl Repository {
         }
         let mut files = BTreeMap::new();
         for path in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+            let file = root.join(path);
             // git still lists a file that was deleted without a commit.
-            if let Ok(text) = std::fs::read_to_string(root.join(path)) {
+            if file.is_symlink() {
+                continue;
+            }
+            if let Ok(text) = std::fs::read_to_string(file) {
                 files.insert(path.to_owned(), text);
             }
         }
@@ -103,5 +108,6 @@ mod tests {
         );
         assert!(repository.holds("crates/threadseal-core") && repository.holds("spec/"));
         assert!(!repository.holds("crates/thread"));
+        assert!(!repository.holds("crates/threadseal/README.md"));
     }
 }
