@@ -33,7 +33,7 @@ objcopy --strip-all --remove-section=.comment "$tree/usr/bin/threadseal"
 "$command" completions bash >"$share/bash-completion/completions/threadseal"
 "$command" completions zsh >"$share/zsh/vendor-completions/_threadseal"
 "$command" completions fish >"$share/fish/vendor_completions.d/threadseal.fish"
-install -D -m 644 -t "$tree/lib/systemd/system" "$root"/packaging/systemd/*.service
+install -D -m 644 -t "$tree/usr/lib/systemd/system" "$root"/packaging/systemd/*.service
 
 install -m 644 "$here/copyright" "$doc/copyright"
 install -m 644 "$here/lintian-overrides" "$share/lintian/overrides/threadseal"
@@ -53,7 +53,7 @@ size=$(du -sk --apparent-size "$tree" | cut -f 1)
 sed -e '/^Source:/,/^$/d' -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$architecture/" \
     -e "s/@SIZE@/$size/" -e "s/@DEPENDS@/$depends/" "$here/control" >"$tree/DEBIAN/control"
 install -m 755 -t "$tree/DEBIAN" "$here/prerm" "$here/postinst"
-(cd "$tree" && find usr lib -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
+(cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum) >"$tree/DEBIAN/md5sums"
 
 package=$out/threadseal_${version}_$architecture.deb
 dpkg-deb --root-owner-group -Zxz "-z${COMPRESSION:-9}" --build "$tree" "$package" >/dev/null

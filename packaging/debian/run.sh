@@ -10,7 +10,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
-suite=bookworm
+# A package links the libraries of the system that built it.
+suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || echo bookworm)
 # The shells and the reader of manuals that the package serves; systemd checks its units.
 packages=bash-completion,fish,init-system-helpers,man-db,systemd,zsh
 
@@ -47,10 +48,10 @@ package=$(COMPRESSION=${COMPRESSION:-0} bash "$here/build.sh" "$THREADSEAL" "$wo
 lintian --allow-root --fail-on error "$package" >"$work/lintian.log" 2>&1 || { cat "$work/lintian.log"; exit 1; }
 echo "lintian: no error, $(grep -c '^W: ' "$work/lintian.log" || true) warnings"
 
-mkdir "$work/root"
-tar --extract --file "$clean" --directory "$work/root" --exclude './dev/*'
-cp "$package" "$work/root/package.deb"
-cp "$here/try_package.sh" "$work/root/try_package.sh"
+mkdir "$work/debian"
+tar --extract --file "$clean" --directory "$work/debian" --exclude './dev/*'
+cp "$package" "$work/debian/package.deb"
+cp "$here/try_package.sh" "$work/debian/try_package.sh"
 # Processes and mounts of its own: what a try leaves ends with it.
 unshare --mount --pid --fork --kill-child env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=dumb \
-    sh -c 'mount -t proc proc "$1/proc" && exec chroot "$1" bash /try_package.sh' sh "$work/root"
+    sh -c 'mount -t proc proc "$1/proc" && exec chroot "$1" bash /try_package.sh' sh "$work/debian"

@@ -51,7 +51,7 @@ echo 'completions: bash, fish, zsh'
 systemd-analyze verify threadseal-witness.service threadseal-worker@tour.service >/tmp/units.txt 2>&1 ||
     { cat /tmp/units.txt; fail 'units'; }
 commands_of() {
-    sed -n "s/^$1=//p" /lib/systemd/system/threadseal-witness.service
+    sed -n "s/^$1=//p" /usr/lib/systemd/system/threadseal-witness.service
 }
 # Twice, as at a restart: what is there stays.
 for _ in first again; do

@@ -242,7 +242,8 @@ pub(crate) fn is_open_here(identity: FileIdentity) -> bool {
 }
 
 fn place_in_proc_locks(identity: FileIdentity) -> String {
-    let device = identity.device;
+    // Systems without this table have another type for numbers of devices.
+    let device = identity.device as _;
     format!(
         "{:02x}:{:02x}:{}",
         rustix::fs::major(device),
