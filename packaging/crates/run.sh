@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs each crate that is published, as `cargo publish` does, and checks what is in it.
 #
-#   packaging/crates/run.sh        packs all, looks into each
+#   packaging/crates/run.sh            packs all, looks into each
 #   packaging/crates/run.sh --build    also builds the two crates of the formats from what was packed
 #
 # `cargo publish --workspace` finds the order in which the crates depend on each other.
@@ -18,12 +18,13 @@ quietly() {
     "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
 }
 
+cargo fetch --quiet --locked
 # These four are for this repository alone.
-quietly cargo package --workspace --no-verify --allow-dirty --locked \
+quietly cargo package --workspace --no-verify --allow-dirty --locked --offline \
     --exclude threadseal-testkit --exclude threadseal-vectors --exclude threadseal-wasm --exclude xtask
 python3 "$here/check_crates.py" "$target/package"
 
 if [ "${1:-}" = --build ]; then
-    quietly cargo package --allow-dirty --locked --package threadseal-core --package threadseal-formats
+    quietly cargo package --allow-dirty --locked --offline --package threadseal-core --package threadseal-formats
     echo 'threadseal-core and threadseal-formats build from their packages'
 fi

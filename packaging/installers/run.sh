@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes what a release has for this machine, and installs it from loopback, by the shell installer.
+# Makes what a release has for this machine, and installs it from loopback, by the shell installer and by npm.
 #
 #   packaging/installers/run.sh    builds the command, installs dist, packs, installs
 #   THREADSEAL=path run.sh         packs that command instead
 #   INSTALLERS_VENV=folder run.sh  keeps the tools there [default: next to cargo's output]
 #
-# It checks the pipeline that dist wrote and the Containerfile, too. The formula and the npm package are made and not
-# installed: they fetch from the release alone.
+# It checks the pipeline that dist wrote and the Containerfile, too. The formula is made and not installed: Homebrew would
+# fetch itself.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,6 +15,7 @@ build=${CARGO_TARGET_DIR:-$root/target}
 venv=${INSTALLERS_VENV:-$build/packaging-installers}
 make_environment "$venv" python3 "-r $here/requirements.txt"
 
+command -v npm >/dev/null || { apt-get -q update && apt-get -q install -y npm; } >/dev/null
 if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli --all-features)
     THREADSEAL=$build/debug/threadseal
@@ -56,6 +57,16 @@ install_to "$work/there" || { cat "$work/install.log"; exit 1; }
 "$work/there/bin/threadseal" --version
 (cd "$work" && "$work/there/bin/threadseal" demo >demo.txt) || { cat "$work/demo.txt"; exit 1; }
 
+# The package for npm, told where the archive is; a call fetches it where npm runs no scripts.
+tar --extract --file "$distrib/threadseal-cli-npm-package.tar.gz" --directory "$work"
+grep -q '"https://github.com/threadseal/[^"]*"$' "$work/package/package.json"
+sed -i "s|\"https://github.com/threadseal/[^\"]*\"\$|\"http://127.0.0.1:$port\"|" "$work/package/package.json"
+npm install --silent --no-fund --no-audit --install-links --prefix "$work/npm" "$work/package" >"$work/npm.log" 2>&1 ||
+    { cat "$work/npm.log"; exit 1; }
+"$work/npm/node_modules/.bin/threadseal" --version >"$work/npm.log" 2>&1 || { cat "$work/npm.log"; exit 1; }
+grep -q '^threadseal ' "$work/npm.log"
+[ "$(grep -c '"GET /threadseal-cli-.* 200' "$work/server.log")" -eq 2 ]
+
 # Another archive at the same address.
 printf x >>"$distrib/$archive"
 if install_to "$work/changed" || [ -e "$work/changed/bin/threadseal" ]; then
@@ -63,4 +74,4 @@ if install_to "$work/changed" || [ -e "$work/changed/bin/threadseal" ]; then
     exit 1
 fi
 grep -q 'checksum mismatch' "$work/install.log" || { cat "$work/install.log"; exit 1; }
-echo 'installed from an archive; a changed one is refused'
+echo 'installed by the installer and by npm; the installer refuses a changed archive'
