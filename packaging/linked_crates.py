@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints each crate that the command links, its licence, and the text of that licence.
+"""Prints each crate that the command links with all features, its licence, and the text of that licence.
 
 usage: linked_crates.py TARGET    as x86_64-unknown-linux-gnu; the crates must be fetched (`cargo fetch`)
 """
