@@ -1,8 +1,8 @@
 """Runs threads whose tools are real MCP servers, and verifies their records.
 
-    check_mcp.py --threadseal COMMAND --python PYTHON
+    check_mcp.py --threadseal COMMAND --python PYTHON --old-python PYTHON
 
-PYTHON has mcp-server-time and mcp.
+PYTHON has mcp-server-time and mcp; the old one has the last mcp before the revision 2026-07-28.
 """
 
 import argparse
@@ -16,6 +16,9 @@ import time
 from pathlib import Path
 
 TOKEN = "for this server alone"
+
+MODERN = ("2026-07-28", {"server/discover"}, {"initialize"})
+OLD = ("2025-11-25", {"initialize"}, set())
 
 DIRECTIVE = """# {name}
 
@@ -75,20 +78,33 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threadseal", required=True)
     parser.add_argument("--python", required=True)
+    parser.add_argument("--old-python", required=True)
     options = parser.parse_args()
     command = Path(options.threadseal).resolve()
     # Not resolved: the place of the link makes it a virtual environment.
-    python = Path(options.python).absolute()
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        port = free_port()
-        server = subprocess.Popen([python, Path(__file__).with_name("server.py"), str(port), TOKEN])
-        try:
-            wait_for(port)
-            check(command, python, port, folder)
-        finally:
-            server.kill()
-            server.wait()
+    python, old = Path(options.python).absolute(), Path(options.old_python).absolute()
+    # A server of either revision, and what a client of both asks it with.
+    for serving, asked in ((python, MODERN), (old, OLD)):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            port, seen = free_port(), folder / "seen"
+            server = subprocess.Popen([serving, Path(__file__).with_name("server.py"), str(port), TOKEN, seen])
+            try:
+                wait_for(port)
+                check(command, python, port, folder)
+            finally:
+                server.kill()
+                server.wait()
+            check_asked(seen.read_text().splitlines(), *asked)
+
+
+def check_asked(seen, revision, must, never):
+    """The server was asked in its revision, with these methods and without those."""
+    calls = {line for line in seen if line.endswith(" tools/call")}
+    methods = {line.partition(" ")[2] for line in seen}
+    if calls != {f"{revision} tools/call"} or not must <= methods or never & methods:
+        sys.exit(f"WRONG: the server of {revision} was asked\n" + "\n".join(seen))
+    print(f"the server was asked in {revision}: {', '.join(sorted(methods))}")
 
 
 def check(command, python, port, folder):

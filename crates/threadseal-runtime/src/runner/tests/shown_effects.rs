@@ -40,7 +40,8 @@ impl Page {
 
     /// A row: its first cells, what is declared, and what a run without and one with it shows.
     pub(super) fn row(&mut self, names: [&str; 2], declared: &str, seen: &[String; 2]) {
-        let [without, with] = seen.each_ref().map(|text| cell(text));
+        // What is shown is no code: a `<` would begin an element there.
+        let [without, with] = seen.each_ref().map(|text| cell(text).replace('<', "\\<"));
         if without == with {
             self.same.push(format!("{names:?}: {without}"));
         }
