@@ -6,7 +6,7 @@ A report is data. A verdict other than `verified` is no exception; `Report.requi
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 Verdict = Literal[
     "forged",
@@ -27,23 +27,7 @@ Verdict = Literal[
 ]
 """A verdict, worst first."""
 
-VERDICTS: tuple[Verdict, ...] = (
-    "forged",
-    "tampered",
-    "forked",
-    "rolled_back",
-    "truncated",
-    "foreign",
-    "missing",
-    "malformed",
-    "unknown_signer",
-    "unsigned",
-    "partial",
-    "consistent",
-    "unsigned_tail",
-    "open",
-    "verified",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """All verdicts, worst first."""
 
 
