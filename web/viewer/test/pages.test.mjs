@@ -315,6 +315,15 @@ describe("proofs made in the page", () => {
         await page.evaluate((which) => document.querySelector(`${which} [data-focus="proof"]`).click(), item);
         await page.waitForFunction(() => /A proof of turns? .* was made, checked|No proof/.test(document.querySelector(".flash")?.textContent ?? ""));
         assert.match(await page.$eval(".flash", (one) => one.textContent), /was made, checked and saved: .*threadseal check-proof/);
+        // The answer stays when the rows are drawn anew, as a later verdict does.
+        const drawn = await page.evaluate((which) => {
+          const before = document.querySelector(which);
+          document.querySelector('[data-filter="other"]').click();
+          document.querySelector('[data-filter="other"]').click();
+          return before.isConnected;
+        }, item);
+        assert.equal(drawn, false);
+        await page.waitForSelector(`${item} .flash`);
         let name;
         for (let tries = 0; tries < 100 && name === undefined; tries++) {
           name = readdirSync(folder).find((one) => one.endsWith(".turn-proof") && !done.has(one));

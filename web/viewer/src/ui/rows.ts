@@ -17,6 +17,8 @@ export interface RowState {
   readonly full: Full | null;
   readonly at: number;
   readonly total: number;
+  /** What the last action on this row answered. */
+  readonly answer: string | null;
   readonly words: string;
   readonly link: string;
 }
@@ -57,6 +59,7 @@ export function itemRow(item: Item, log: OpenLog, state: RowState, actions: RowA
   const body = h("div", { class: "item-body" });
   if (standing === "changed") body.appendChild(h("p", { class: "mark-changed" }, icon("cross"), `${codeText(log.findingAt(item) ?? "content_changed")}.`));
   body.appendChild(isFolded(item) ? foldedHead(item, log, state, actions) : spokenHead(item, log, state, actions));
+  if (state.answer !== null) body.appendChild(h("p", { class: "flash", text: state.answer }));
   const content = contentOf(item, state, actions);
   if (content !== null) body.appendChild(content);
   if (state.isRaw && state.full !== null) body.appendChild(rawView(state.full));

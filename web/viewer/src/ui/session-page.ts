@@ -57,6 +57,8 @@ export class SessionPage implements Page {
   private readonly fulls = new Map<number, Full>();
   private readonly reading = new Set<number>();
   private mostFull = 0;
+  /** What the last action answered: rows are drawn anew at any time, and have to show it then too. */
+  private answer: { readonly item: number; readonly words: string } | null = null;
   private readonly hidden = new Set<string>();
   private onlyErrors = false;
   private onlyChanged = false;
@@ -137,7 +139,7 @@ export class SessionPage implements Page {
     } catch (error) {
       this.element.classList.add("lost");
       replace(this.head, h("div", { class: "head-line" }, this.backLink(), h("h1", { text: "No session to show" })));
-const cause = error instanceof Error ? error.message : String(error);
+      const cause = error instanceof Error ? error.message : String(error);
       replace(this.bannerBox, h("p", { class: "problem", role: "alert", text: `Cannot show the session: ${cause}.${/\b404\b/.test(cause) ? " It may have been removed from the disk, or the address has a mistake." : ""}` }));
     }
   }
@@ -306,7 +308,7 @@ const cause = error instanceof Error ? error.message : String(error);
     const isOpen = this.opened.has(item.i) || (this.isPrinting && this.fulls.has(item.i));
     const element = itemRow(item, log, {
       isOpen, isRaw: this.raw.has(item.i), full: isOpen || this.raw.has(item.i) || !isFoldedKind(item) ? this.fulls.get(item.i) ?? null : null,
-      at, total, words: this.words, link: routeText({ page: "session", id: this.options.id, log: log.name, turn: log.turns.linked(item) }),
+      at, total, answer: this.answer?.item === item.i ? this.answer.words : null, words: this.words, link: routeText({ page: "session", id: this.options.id, log: log.name, turn: log.turns.linked(item) }),
     }, {
       open: (i) => void this.toggle(this.opened, i), raw: (i) => void this.toggle(this.raw, i), prove: (i) => void this.prove(i), copyLink: (i) => void this.copyLink(i), agent: (i) => this.openAgent(i),
     });
@@ -632,10 +634,10 @@ const cause = error instanceof Error ? error.message : String(error);
 
   private flash(i: number, words: string): void {
     announce(words);
-    const at = this.rowOfItem.get(i);
-    const row = at === undefined ? undefined : this.conversation.element(at);
-    row?.querySelector(".flash")?.remove();
-    row?.querySelector(".item-head")?.after(h("p", { class: "flash", text: words }));
+    const before = this.answer?.item;
+    this.answer = { item: i, words };
+    if (before !== undefined && before !== i) this.refresh(before);
+    this.refresh(i);
   }
 
   private openAgent(i: number): void {
