@@ -243,8 +243,18 @@ impl HookDeclaration {
             };
             return Err(action.place.error(why));
         }
-        let adds = |action| executes(action, ItemKind::Knowledge);
-        if (position || wrap) && !self.actions.iter().any(adds) {
+        let adds = |action: &&Action| executes(action, ItemKind::Knowledge);
+        let with_params = |action: &&Action| match &action.params {
+            Tree::Map(entries) => !entries.is_empty(),
+            _ => true,
+        };
+        // Knowledge is added as it is, and a base has the inputs of the directive itself.
+        let unread = |action: &&Action| adds(action) || event == RESOLVE_EXTENDS;
+        if let Some(action) = self.actions.iter().filter(unread).find(with_params) {
+            let why = "no `params` are read by knowledge that is added, nor by a base";
+            return Err(action.place.error(why));
+        }
+        if (position || wrap) && !self.actions.iter().any(|action| adds(&action)) {
             return Err(self.place.error(
                 "`position` and `wrap` are for knowledge, and no action of this hook adds any",
             ));
@@ -533,6 +543,9 @@ mod tests {
               <hooks><hook id='a' event='build_system_prompt'><action primary='execute' item_type='tool' item_id='x'/></hook></hooks> => only execute knowledge
               <hooks><hook id='a' event='resolve_extends'><action primary='load' item_type='directive' item_id='x'/></hook></hooks> => only execute a directive
               <hooks><hook id='a' event='build_system_prompt' position='after'><action primary='execute' item_type='knowledge' item_id='x'/></hook></hooks> => has no `position`
+              <hooks><hook id='a' event='build_system_prompt'><action primary='execute' item_type='knowledge' item_id='x'><param name='p' value='1'/></action></hook></hooks> => no `params` are read
+              <hooks><hook id='a' event='thread_started'><action><execute item_type='knowledge' item_id='x'><param name='p' value='1'/></execute></action></hook></hooks> => no `params` are read
+              <hooks><hook id='a' event='resolve_extends'><action primary='execute' item_type='directive' item_id='x'><param name='p' value='1'/></action></hook></hooks> => no `params` are read
               <hooks><hook id='a' event='later'/></hooks> => unknown event `later`
               <hooks><hook id='a' event='error'/></hooks> => needs an <action>
               <hooks><hook event='error'/></hooks> => needs `id`

@@ -156,6 +156,14 @@ impl RiskTable {
         granted.iter().filter(needs)
     }
 
+    /// The names of all risks, each once.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.iter().map(|line| &*line.risk).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     fn classes(&self, capability: &Capability) -> Vec<&Classification> {
         let dots = |line: &&Classification| line.pattern.as_str().matches('.').count();
         let covering = self.0.iter().filter(|line| line.pattern.covers(capability));

@@ -112,7 +112,15 @@ impl<S> Declared<'_, S> {
         };
         let risks = &services.config.risks;
         let mut taken = Vec::new();
+        let known = risks.names();
         for Acknowledgement { risk, reason } in &self.acknowledged {
+            if !known.contains(&risk.as_str()) {
+                return Err(Error::invalid(format!(
+                    "the directive acknowledges the risk {risk:?}, which is none; \
+                     hint: the risks of agent/capability_risk are {}",
+                    known.join(", ")
+                )));
+            }
             let needing = risks.needing(&capabilities, risk);
             taken.extend(needing.map(|capability| {
                 json!({"capability": capability.as_str(), "risk": risk, "reason": reason})

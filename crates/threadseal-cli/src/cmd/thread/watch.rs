@@ -184,13 +184,9 @@ fn cost(row: &Thread) -> String {
     format!("; by the registry {turns} turns, {tokens} tokens, ${spend}")
 }
 
-/// The members of an event that people look for; of an unknown one all.
+/// The members of an event that people look for; of any other one all.
 fn detail(kind: &str, payload: &Value) -> String {
-    let text = |name: &str| match &payload[name] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let text = |name: &str| words(&payload[name]);
     match kind {
         "thread_started" => format!("{} {}", text("directive"), text("model")),
         "cognition_in" => format!("{}: {}", text("role"), text("text")),
@@ -204,7 +200,22 @@ fn detail(kind: &str, payload: &Value) -> String {
         "child_thread_ended" => format!("{} {}", text("child_thread_id"), text("status")),
         "step_started" => format!("{} {} {}", text("step"), text("node"), text("action_id")),
         "step_completed" => format!("{} {} {}", text("step"), text("node"), text("status")),
-        _ => payload.to_string(),
+        _ => match payload {
+            Value::Object(members) => {
+                let shown = members.iter().filter(|(_, value)| !value.is_null());
+                let shown = shown.map(|(name, value)| format!("{name}: {}", words(value)));
+                shown.collect::<Vec<_>>().join(", ")
+            }
+            other => words(other),
+        },
+    }
+}
+
+fn words(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -279,6 +279,14 @@ fn risky(permissions: &str) -> String {
     runs(&scene, GLADLY, json!({}))
 }
 
+// T-DEC-22
+#[test]
+fn an_acknowledged_risk_that_no_class_has_is_an_error() {
+    let why = risky(r#"ECHO<acknowledge risk="echos">It is mine.</acknowledge>"#);
+    let expected = r#"acknowledges the risk "echos", which is none; hint: the risks of"#;
+    assert!(why.contains(expected) && why.contains("echoes"), "{why}");
+}
+
 /// The model of a thread. `a` and `c` are near, `b` is far, the key of `locked` is not there.
 fn its_model(model: &str) -> String {
     let scene = scene();
