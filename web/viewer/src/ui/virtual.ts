@@ -49,10 +49,8 @@ export class VirtualList {
     const focused = [...this.shown].find(([, element]) => element === document.activeElement)?.[0];
     this.heights = new Heights(count, (at) => this.rows.guess(at));
     this.clear();
-    this.schedule();
-    if (focused === undefined) return;
-    this.draw();
-    this.shown.get(focused)?.focus({ preventScroll: true });
+    this.redraw();
+    if (focused !== undefined) this.shown.get(focused)?.focus({ preventScroll: true });
   }
 
   /** All rows look different now, and are as high as they were. */
@@ -60,7 +58,7 @@ export class VirtualList {
     if (this.printing) return this.print(true);
     const focused = [...this.shown].find(([, element]) => element === document.activeElement)?.[0];
     this.clear();
-    this.draw();
+    this.redraw();
     if (focused !== undefined) this.shown.get(focused)?.focus({ preventScroll: true });
   }
 
@@ -125,6 +123,11 @@ export class VirtualList {
     const most = Math.min(this.rows.count(), MAX_PRINTED);
     for (let at = 0; at < most; at++) this.space.appendChild(this.make(at));
     if (most < this.rows.count()) this.space.appendChild(h("p", { text: `${this.rows.count() - most} more rows are not printed.` }));
+  }
+
+  /** Now, and not in the next frame: until then the list would be empty, for eyes and for screen readers. */
+  private redraw(): void {
+    if (this.draw()) this.schedule();
   }
 
   private schedule(): void {
