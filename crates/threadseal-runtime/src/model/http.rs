@@ -216,8 +216,8 @@ impl Model for HttpModel {
 /// How far an answer has come.
 #[derive(Default)]
 struct Begun {
-    /// The provider accepted the request.
-    accepted: bool,
+    /// The request is under way: genai states that before it connects.
+    sent: bool,
     /// A part of the answer came.
     spoke: bool,
 }
@@ -231,8 +231,8 @@ impl HttpModel {
         let mut begun = Begun::default();
         let answer = self.read(request, on_text, &mut begun).await;
         answer.map_err(|error| ModelError {
-            // An error that the provider states instead of an answer is not paid for.
-            began: begun.spoke || (begun.accepted && is_ours(&error)),
+            // An error that the provider states instead of an answer is not paid for, nor one without a provider.
+            began: begun.spoke || (begun.sent && !error.unreached && is_ours(&error)),
             ..error
         })
     }
@@ -272,7 +272,7 @@ impl HttpModel {
                 return Err(cut_off("an event of it is torn"));
             }
             let event = event.map_err(failed)?;
-            begun.accepted = true;
+            begun.sent = true;
             begun.spoke |= !matches!(event, ChatStreamEvent::Start);
             if let Some(mut answer) = growing.push(event, &seen, request, on_text)? {
                 if answer.model.is_empty() {

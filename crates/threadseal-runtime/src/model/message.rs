@@ -220,6 +220,8 @@ pub struct ModelError {
     pub is_final: bool,
     /// Had an answer begun? The provider is paid for it, although it did not come whole.
     pub began: bool,
+    /// Was there no connection, so that nothing of the request left this machine?
+    pub unreached: bool,
     /// For people, where a provider was asked.
     pub advice: Option<Box<Advice>>,
 }

@@ -87,7 +87,10 @@ fn broken(error: &reqwest::Error) -> ModelError {
     } else {
         "ConnectionError"
     };
-    ours(kind, chain(error))
+    ModelError {
+        unreached: error.is_connect(),
+        ..ours(kind, chain(error))
+    }
 }
 
 fn refused(status: u16, body: &str, headers: &HeaderMap) -> ModelError {

@@ -416,8 +416,16 @@ fn each_failure_names_the_provider_the_cause_and_the_next_step() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let refused = texts(ask(&model(Shape::Gemini, &format!("http://{free}/v1"))).unwrap_err());
-    refused.has("refused").has("can be reached");
+    let refused = ask(&model(Shape::Gemini, &format!("http://{free}/v1"))).unwrap_err();
+    texts(refused).has("refused").has("can be reached");
+    // Nothing was sent, so that nothing is paid.
+    for shape in Shape::ALL {
+        let refused = ask(&model(shape, &format!("http://{free}/v1"))).unwrap_err();
+        assert!(
+            refused.unreached && !refused.began,
+            "{shape:?}: {refused:?}"
+        );
+    }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let served = std::thread::spawn(move || {
