@@ -281,6 +281,24 @@ pub fn was_changed(host: &Host, log: &Path, moved: &Path) -> Result<bool, Error>
     Ok(shares_lines(&sealed, &lines))
 }
 
+/// Is `log` another log than the record of `place`, with which it shares a first line? At least half of the record
+/// is still there under its seals, and `log` was not made of it.
+///
+/// # Errors
+/// As [`was_changed`].
+pub fn is_another(host: &Host, log: &Path, place: &Path) -> Result<bool, Error> {
+    let Ok(Some(bytes)) = read_seal_file(host, &seal_path(place)) else {
+        return Ok(false);
+    };
+    let (Ok(seals), Ok(there)) = (observed::parse(&bytes), open_regular(&*host.fs, place)) else {
+        return Ok(false);
+    };
+    let lines = examine::read_log(&there, None, true, &|_| {})?.new_lines;
+    let pairs = lines.iter().take(seals.leaves.len()).enumerate();
+    let left = pairs.filter(|(index, line)| seals.is_sealed(*index, line));
+    Ok(left.count() * 2 >= seals.leaves.len() && !was_changed(host, log, place)?)
+}
+
 /// Are at least half of these lines sealed ones, or half of the sealed ones among them, and at least
 /// [`SHARED_LINES`]? A line that is repeated counts once: a new log may repeat one of the moved log.
 fn shares_lines(sealed: &[Digest], lines: &[Digest]) -> bool {

@@ -292,10 +292,15 @@ impl Sealing<'_> {
         if host.fs.metadata(&self.path).is_ok() {
             return Ok(true);
         }
-        if has_left && host.heads.pruned(record)?.is_none() {
-            return Err(self.seals_gone(record, &earlier));
+        let is_ended = host.heads.pruned(record)?.is_some();
+        if !has_left || is_ended || moved::is_another(host, log, &earlier)? {
+            return Ok(false);
         }
-        Ok(false)
+        let (shown, there) = (log.display(), earlier.display());
+        Err(Error::refused(format!(
+            "{shown} has lines of record {record}, which is no longer at {there} as it was sealed: its seals are gone or \
+             no longer fit; hint: threadseal verify {there}, or threadseal seal --restart --why TEXT {shown}"
+        )))
     }
 
     /// Refuses a log that has no seals, though this host sealed it.
@@ -314,16 +319,11 @@ impl Sealing<'_> {
         let Some(record) = gone else {
             return Ok(());
         };
-        Err(self.seals_gone(&record, log))
-    }
-
-    fn seals_gone(&self, record: &RecordId, sealed_at: &Path) -> Error {
-        let (log, there) = (self.log.display(), sealed_at.display());
-        Error::refused(format!(
-            "{log} was sealed as record {record} at {there}, and its seals are gone or no longer fit; hint: restore {}, or \
-             threadseal seal --restart --why TEXT {log}",
-            seal_path(sealed_at).display()
-        ))
+        let (shown, seals) = (log.display(), self.path.display());
+        Err(Error::refused(format!(
+            "{shown} was sealed as record {record}, and its seals are gone or no longer fit; hint: restore {seals}, or \
+             threadseal seal --restart --why TEXT {shown}"
+        )))
     }
 
     /// The record that this host sealed in the place of the log, if it was not moved.

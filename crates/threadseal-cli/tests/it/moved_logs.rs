@@ -523,3 +523,30 @@ fn a_log_that_was_moved_into_deep_folders_leaves_its_place_to_a_new_one() {
         }
     }
 }
+
+// T-OBS-56
+#[test]
+fn a_log_that_shares_a_line_with_a_changed_one_is_another_log() {
+    let sandbox = sealed();
+    sandbox.write("y.jsonl", FIRST.replace('3', "9"));
+    assert_eq!(sandbox.verdict("verify y.jsonl"), "tampered");
+    // One line of three is that of the changed record, wherever it is.
+    for (name, log) in [
+        ("first.jsonl", "{\"n\":1}\n{\"m\":2}\n{\"m\":3}\n"),
+        ("last.jsonl", "{\"m\":1}\n{\"m\":2}\n{\"n\":2}\n"),
+    ] {
+        sandbox.write(name, log);
+        let report = sandbox.report(format!("verify {name}"));
+        assert_eq!(report["verdict"], "unsigned", "{report}");
+        sandbox.ok(format!("seal --detached {name}"));
+        assert_eq!(sandbox.verdict(format!("verify {name}")), "verified");
+    }
+    // One that was made of it is refused as before.
+    sandbox.write("made.jsonl", FIRST.replace('4', "8"));
+    let refused = sandbox.exits(2, "seal --detached made.jsonl");
+    refused.warns("has lines of record").warns("--restart");
+    // So is one where nothing of the record is left in its place.
+    sandbox.write("y.jsonl", OTHER);
+    sandbox.write("again.jsonl", "{\"n\":3}\n{\"k\":2}\n{\"k\":3}\n");
+    sandbox.exits(2, "seal --detached again.jsonl");
+}

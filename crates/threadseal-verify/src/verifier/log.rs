@@ -226,26 +226,32 @@ pub(super) fn hold_if_stripped(
             Finding::error(FindingCode::SealsGone, message),
         );
     } else {
-        report.find(sealed_elsewhere(context, &stripped)?);
+        report.find(sealed_elsewhere(context, file, &stripped)?);
     }
     Ok(())
 }
 
 /// Another place has the record that a file begins like. If no file is there, this one may be the
 /// record after a change.
-fn sealed_elsewhere(context: &Context, stripped: &Stripped) -> Result<Finding, VerifyError> {
+fn sealed_elsewhere(
+    context: &Context,
+    file: &RegularFile,
+    stripped: &Stripped,
+) -> Result<Finding, VerifyError> {
     let (host, record) = (&context.host, stripped.record);
     let has_ended = host.heads.pruned(&record)?.is_some();
     let left = match &stripped.sealed_at {
-        Some(place) if !has_ended && moved::has_left(host, &record, place)? => Some(place),
+        Some(place) if !has_ended && moved::has_left(host, &record, place)? => Some(place)
+            .filter(|place| !moved::is_another(host, file.path(), place).unwrap_or(false)),
         _ => None,
     };
     let Some(place) = left else {
-        let message = format!("it begins like record {record}, which this host sealed elsewhere");
+        let message =
+            format!("it has a first line of record {record}, which this host sealed elsewhere");
         return Ok(Finding::warning(FindingCode::SealsElsewhere, message));
     };
     let message = format!(
-        "it begins like record {record}, which is no longer at {}, and no seal covers this file",
+        "it has a first line of record {record}, which is no longer at {}, and no seal covers this file",
         shown(place)
     );
     Ok(Finding::warning(FindingCode::SealsGone, message))
