@@ -11,43 +11,29 @@
 use crate::context::Context;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::{CheckName, CheckResult, Finding, FindingCode, Report, Verdict};
 use threadseal_formats::transcript::VerifyOptions;
 use threadseal_reader::alone::Step;
+use threadseal_reader::asked::GivenKind;
 use threadseal_reader::plain::plain_texts;
 use threadseal_reader::{Asked, FileVerifier, proof};
 use threadseal_store::heads::HeadStore as _;
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::read_small;
 use threadseal_store::sys::path_text;
 use threadseal_verify::output::PathError;
+use threadseal_verify::request::VerifyRequest;
 use threadseal_verify::run::VerifyRun;
 use threadseal_verify::{Verifier, VerifyError};
 use threadseal_view::assets;
-use threadseal_view::export::{LOCKED_TEXT, LogBytes, MAX_FILE_BYTES, PageFile, Role, is_page};
+use threadseal_view::export::{LOCKED_TEXT, LogBytes, MAX_FILE_BYTES, PageFile, Role};
 
-/// Bytes at the beginning of a file that show whether it is a page.
-const FIRST_BYTES: u64 = 4096;
 /// Characters of the ending of a file's name.
 const MAX_ENDING: usize = 8;
 /// Most bytes of a file beside a page that has one of its parts.
 const MAX_BESIDE_BYTES: usize = 1 << 30;
-
-/// Divides paths into pages and others.
-pub(crate) fn split(named: Vec<PathBuf>, context: &Context) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    named.into_iter().partition(|path| is_one(path, context))
-}
-
-fn is_one(path: &Path, context: &Context) -> bool {
-    use threadseal_store::read::Source as _;
-    let Ok(file) = open_regular(&*context.fs, path) else {
-        return false;
-    };
-    let mut first = Vec::new();
-    file.range(0, FIRST_BYTES).next_chunk(&mut first).is_ok() && is_page(&first)
-}
 
 /// Verifies a page: one report for each log inside.
 pub(crate) fn verify(
@@ -86,18 +72,25 @@ fn reports(
     };
     let opened = page.open(words.as_ref().map(|words| words.as_bytes()), &beside)?;
     let mut reports = Vec::new();
+    let asked = Expected::of(verifier.request(), opened.logs.len())?;
     for log in &opened.logs {
-        let mut found = judge(log, None, &opened.index.left_out, verifier)?;
+        let left_out = &opened.index.left_out;
+        let mut found = judge(log, None, left_out, verifier)?;
+        if asked.head.is_some() && asked.is_about(&found) {
+            found = judge(log, asked.head.as_ref(), left_out, verifier)?;
+        }
         // A head that this host knows proves that nothing follows it.
         if let Some(known) = found.iter().find_map(|report| known(report, context)) {
-            found = judge(log, Some(known), &opened.index.left_out, verifier)?;
+            found = judge(log, Some(&known), left_out, verifier)?;
         }
         let place = format!("{}#{}", path_text(path), log.log);
         reports.extend(found.into_iter().map(|mut report| {
             report.path = place.clone();
+            verifier.finish_copy(&mut report);
             report
         }));
     }
+    asked.must_be_in(&reports)?;
     let first = reports
         .first_mut()
         .ok_or_else(|| Error::invalid("the page has no record inside"))?;
@@ -114,6 +107,52 @@ fn reports(
     Ok(reports)
 }
 
+/// The head that the caller expects in a page.
+struct Expected {
+    head: Option<ExpectedHead>,
+    is_alone: bool,
+}
+
+impl Expected {
+    /// What `request` expects of a page with so many logs.
+    ///
+    /// # Errors
+    /// When a digest is expected of several logs: nothing shows which of them it is about.
+    fn of(request: &VerifyRequest, logs: usize) -> Result<Self, Error> {
+        let as_of = request.as_of.map(ExpectedHead::Head);
+        let expected = Self {
+            head: request.expect_head.or(as_of),
+            is_alone: logs == 1,
+        };
+        match expected.head {
+            Some(ExpectedHead::Line(_)) if !expected.is_alone => Err(Error::invalid(
+                "the page has several records: write the expected head as <record>:<seq>:<size>:<sha256>",
+            )),
+            _ => Ok(expected),
+        }
+    }
+
+    /// Is it expected of the log of these reports?
+    fn is_about(&self, reports: &[Report]) -> bool {
+        let is_named = |report: &Report| match self.head {
+            Some(ExpectedHead::Head(head)) => report.record == Some(head.record),
+            _ => false,
+        };
+        self.is_alone || reports.iter().any(is_named)
+    }
+
+    /// # Errors
+    /// When no record of a page with several is the expected one.
+    fn must_be_in(&self, reports: &[Report]) -> Result<(), Error> {
+        match self.head.is_some() && !self.is_about(reports) {
+            true => Err(Error::refused(
+                "no record in the page is that of the expected head",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The last head of a record that has not ended, if this host knows it as the newest.
 fn known(report: &Report, context: &Context) -> Option<ExpectedHead> {
     let (record, head) = (report.record?, report.head?);
@@ -125,17 +164,22 @@ fn known(report: &Report, context: &Context) -> Option<ExpectedHead> {
 /// The verdict on a log inside, alone.
 fn judge(
     log: &LogBytes,
-    head: Option<ExpectedHead>,
+    head: Option<&ExpectedHead>,
     left_out: &[String],
     verifier: &Verifier,
 ) -> Result<Vec<Report>, Error> {
-    let (trust, now) = (verifier.request().trust.clone(), verifier.now());
+    let request = verifier.request();
+    let (trust, now) = (request.trust.clone(), verifier.now());
     if log.role == Role::Proof {
+        if head.is_some() || request.scroll.is_some() {
+            let text = "a head, a length or an age was requested, and a proof has none; hint: threadseal check-proof";
+            return Err(Error::refused(text));
+        }
         let options = VerifyOptions {
             trust: &trust,
             now,
             held_since: None,
-            thread: None,
+            thread: request.thread.as_ref(),
         };
         return Ok(vec![
             proof::check(&log.log, &log.bytes, &options, None, &[])?
@@ -144,7 +188,16 @@ fn judge(
         ]);
     }
     let mut asked = Asked::of(&name_of(&log.log), trust, now)?;
-    asked.expect_head = head;
+    asked.has_log = true;
+    asked.kind = request.format.map(GivenKind::Format);
+    asked.profile = request.profile;
+    asked.thread.clone_from(&request.thread);
+    asked.expect_head = head.copied();
+    asked.exact_head = head.is_some() && (request.exact_head || request.as_of.is_some());
+    asked.every_signature = request.every_signature;
+    asked.scroll = request.scroll;
+    asked.ledger = request.ledger.clone();
+    asked.code.clone_from(&request.lineage.code);
     asked.beside.seal.clone_from(&log.seals);
     asked.beside.bodies.clone_from(&log.bodies);
     asked.beside.without_bodies = left_out.iter().any(|part| part == "bodies");

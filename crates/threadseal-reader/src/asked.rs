@@ -109,6 +109,8 @@ pub struct Asked {
     pub code: Vec<Digest>,
     /// What is beside the file.
     pub beside: Beside,
+    /// Does the caller hold the record against a log? Then no report states that there is none.
+    pub has_log: bool,
 }
 
 impl Asked {
@@ -137,6 +139,7 @@ impl Asked {
             item: None,
             code: Vec::new(),
             beside: Beside::default(),
+            has_log: false,
         })
     }
 

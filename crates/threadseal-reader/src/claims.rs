@@ -58,11 +58,12 @@ pub(crate) fn of_file(asked: &Asked, bytes: &[u8]) -> Result<Vec<Report>, Error>
 
 /// Why a file without any claim has no verdict.
 fn no_record(file: &InMemory<'_>) -> Result<Error, Error> {
-    let text = match recognise::proof(file)? {
-        Some(what) => {
+    let text = match recognise::other(file)? {
+        Some((what, command)) => {
             let name = crate::clean::Clean(file.name).to_string();
-            format!("{what} is not a record; hint: threadseal check-proof {name}")
+            format!("{what} is not a record; hint: threadseal {command} {name}")
         }
+        None if recognise::is_page(file)? => recognise::PAGE_IS_NO_RECORD.to_owned(),
         None => "unknown format".to_owned(),
     };
     Ok(file.error(ErrorKind::Refused, &text))
@@ -465,15 +466,22 @@ pub(crate) fn finished(asked: &Asked, mut report: Report) -> Report {
         report.path = shown(&asked.name);
     }
     if asked.thread.is_some() && !report.format.may_name_a_thread() {
-        let text = "a thread was requested, but this kind of record does not name one";
-        let finding = Finding::error(FindingCode::ThreadUnnamed, text);
-        report.downgrade(Verdict::Foreign, finding);
+        names_no_thread(&mut report);
         if report.format == Format::Text {
             report.trusted_until = None;
         }
     }
-    without_log(&mut report);
+    if !asked.has_log {
+        without_log(&mut report);
+    }
     report
+}
+
+/// Holds it against a record of no thread that one was requested.
+pub(crate) fn names_no_thread(report: &mut Report) {
+    let text = "a thread was requested, but this kind of record does not name one";
+    let finding = Finding::error(FindingCode::ThreadUnnamed, text);
+    report.downgrade(Verdict::Foreign, finding);
 }
 
 /// Notes that no log was asked about the record.

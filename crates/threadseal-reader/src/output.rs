@@ -34,6 +34,9 @@ pub struct PathError {
     /// The part that this program lacks for a verdict.
     #[serde(skip)]
     pub unbuilt: Option<Unbuilt>,
+    /// An exported page, whose records another function judges.
+    #[serde(skip)]
+    pub is_page: bool,
 }
 
 impl PathError {
@@ -43,6 +46,7 @@ impl PathError {
             path: path.map(path_text),
             message: failure.to_string(),
             unbuilt: Unbuilt::cause_of(failure),
+            is_page: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It needs only the file: no record, no home, no log.
 
+use crate::claims;
 use crate::content::{Content as _, InMemory};
 use crate::events::Event;
 use crate::recognise;
@@ -73,7 +74,7 @@ pub fn check(
     };
     file.whole(most_bytes(first))?;
     let first = std::str::from_utf8(first).unwrap_or_default();
-    Ok(match first {
+    let mut found = match first {
         FIRST_LINE => {
             let checked = check_file_by(bytes, options, policy);
             CheckedFile {
@@ -107,7 +108,13 @@ pub fn check(
             }
             CheckedFile::report_only(of_tombstone(bytes, options))
         }
-    })
+    };
+    // The others name the thread of their transcript, and were held against the request.
+    let may_name = matches!(first, FIRST_LINE | copy::FIRST_LINE | seals::FIRST_LINE);
+    if options.thread.is_some() && !may_name {
+        claims::names_no_thread(&mut found.checked.report);
+    }
+    Ok(found)
 }
 
 /// The most bytes of a file that begins with this line, if it is a proof.

@@ -95,6 +95,25 @@ const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// What is near the beginning of an exported page.
+const PAGE_MARK: &[u8] = b"<meta name=\"generator\" content=\"ThreadSeal page 1\">";
+/// Why an exported page has no verdict of its own.
+pub const PAGE_IS_NO_RECORD: &str = "an exported page is not a record: it has records inside";
+const DOCTYPE: &[u8] = b"<!doctype html>";
+const PAGE_HEAD: usize = 4096;
+/// How other files begin, what they are, and the command that takes them.
+const OTHERS: [(&[u8], &str, &str); 2] = [
+    (
+        b"{\"format\":\"threadseal-identity/1\"",
+        "an identity",
+        "id show",
+    ),
+    (
+        b"age-encryption.org/v1",
+        "an encrypted backup",
+        "home restore",
+    ),
+];
 /// How archives and compressed files begin: ZIP (also `.eval`), gzip, Zstandard.
 const NOT_LINES: [&[u8]; 3] = [b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"];
 /// The largest file that is looked at whole, to see whether it is one JSON value.
@@ -155,6 +174,19 @@ pub fn proof<C: Content>(file: &C) -> Result<Option<&'static str>, C::Error> {
     })
 }
 
+/// What else that is no record a file is, and the command that takes it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn other<C: Content>(file: &C) -> Result<Option<(&'static str, &'static str)>, C::Error> {
+    if let Some(what) = proof(file)? {
+        return Ok(Some((what, "check-proof")));
+    }
+    let head = probe(file, 0)?;
+    let found = OTHERS.iter().find(|(begin, ..)| head.starts_with(begin));
+    Ok(found.map(|(_, what, command)| (*what, *command)))
+}
+
 /// Is the file made of lines, to which a program adds more? An archive, a database, other bytes with
 /// a NUL at the beginning, and one JSON value over several lines are not: their last line is not
 /// ended, and a line alone means nothing.
@@ -189,6 +221,19 @@ pub fn is_copy<C: Content>(file: &C) -> Result<bool, C::Error> {
     Ok(probe(file, 0)?.starts_with(copy::FIRST_LINE.as_bytes()))
 }
 
+/// Is it an exported page, which holds records inside (`spec/page.md`), and is not called a log?
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_page<C: Content>(file: &C) -> Result<bool, C::Error> {
+    let head = probe(file, 0)?;
+    let first = head.get(..PAGE_HEAD).unwrap_or(&head);
+    let begins = first.get(..DOCTYPE.len());
+    let begins = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(DOCTYPE));
+    let is_log = ending(file.path()) == "jsonl" || file.is_sealed();
+    Ok(begins && !is_log && memmem::find(first, PAGE_MARK).is_some())
+}
+
 /// Looks at the file; `None` when it is no record.
 ///
 /// # Errors
@@ -205,6 +250,9 @@ pub fn kind<C: Content>(file: &C) -> Result<Option<Kind>, C::Error> {
 
 fn by_content<C: Content>(file: &C) -> Result<Option<Kind>, C::Error> {
     let path = file.path();
+    if is_page(file)? {
+        return Ok(None);
+    }
     if is_checkpoint(file)? {
         return Ok(Some(Kind::Checkpoint));
     }

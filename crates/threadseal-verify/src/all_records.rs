@@ -169,6 +169,7 @@ impl AllRecords {
                         "{kind} {record} was sealed in {place} up to seal {seq}, which was not searched{why}: name it"
                     ),
                     unbuilt: None,
+                    is_page: false,
                 });
             }
         }

@@ -8,7 +8,7 @@ use threadseal_formats::scroll::Container;
 use threadseal_reader::content::{Content, LineTooLong};
 use threadseal_reader::recognise;
 pub use threadseal_reader::recognise::{
-    Kind, LedgerShape, container_of, is_named_checkpoint, may_have_signature,
+    Kind, LedgerShape, PAGE_IS_NO_RECORD, container_of, is_named_checkpoint, may_have_signature,
 };
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
@@ -87,12 +87,28 @@ pub fn proof(file: &RegularFile) -> Result<Option<&'static str>, VerifyError> {
     recognise::proof(&OnDisk(file))
 }
 
+/// What else that is no record a file is, and the command that takes it.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn other(file: &RegularFile) -> Result<Option<(&'static str, &'static str)>, VerifyError> {
+    recognise::other(&OnDisk(file))
+}
+
 /// Is the file made of lines, to which a program adds more?
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn is_of_lines(file: &RegularFile) -> Result<bool, VerifyError> {
     recognise::is_of_lines(&OnDisk(file))
+}
+
+/// Is it an exported page, which holds records inside?
+///
+/// # Errors
+/// When it cannot be read.
+pub fn is_page(file: &RegularFile) -> Result<bool, VerifyError> {
+    recognise::is_page(&OnDisk(file))
 }
 
 /// Is it a copy of a record with lines left out: no record, though it holds lines and seals of one?

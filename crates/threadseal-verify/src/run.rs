@@ -203,6 +203,16 @@ impl VerifyRun {
         }
     }
 
+    /// Takes out the exported pages that were met: none of them has a verdict yet, and each that stays
+    /// counts as a path without one.
+    pub fn take_pages(&mut self) -> Vec<PathBuf> {
+        let pages = self.errors.extract_if(.., |error| error.is_page);
+        pages
+            .filter_map(|page| page.path)
+            .map(PathBuf::from)
+            .collect()
+    }
+
     /// Notes that `files` files of no known format in `folder` are verified by the caller: the folder is
     /// not empty, and they are not passed over.
     pub fn add_elsewhere(&mut self, folder: &Path, files: u64) {
@@ -240,6 +250,7 @@ fn nothing_in(path: &Path) -> PathError {
         message: format!("nothing to verify in {path}: no file of a known format"),
         path: Some(path),
         unbuilt: None,
+        is_page: false,
     }
 }
 
@@ -353,7 +364,7 @@ impl Verifier {
     ) -> Result<Vec<Report>, VerifyError> {
         let pairs = found.files.iter().zip(results);
         let no_record = pairs.filter(|(_, seen)| match seen {
-            FileResult::PassedOver => true,
+            FileResult::PassedOver | FileResult::NoRecord(_) => true,
             // Evidence against the file itself is enough.
             FileResult::Reports(reports) => reports
                 .iter()

@@ -44,10 +44,6 @@ pub const LOCKED_TEXT: &str =
     "The session is encrypted. It opens with its passphrase, in a browser that runs scripts.";
 /// What the index is authenticated as.
 const INDEX_ID: &str = "index";
-/// Other pages lack it.
-const GENERATOR: &str = "<meta name=\"generator\" content=\"ThreadSeal page 1\">";
-/// Bytes at the beginning of a file that have it.
-const HEAD_BYTES: usize = 4096;
 
 /// The four places of a frame: their tokens, what is before and what is after.
 const PLACES: [(&str, &str, &str); 4] = [
@@ -351,15 +347,6 @@ fn unescaped(text: &str) -> String {
         .replace("&gt;", ">")
         .replace("&lt;", "<")
         .replace("&amp;", "&")
-}
-
-/// Is this the beginning of such a file?
-pub fn is_page(first: &[u8]) -> bool {
-    let first = &first[..first.len().min(HEAD_BYTES)];
-    let is_there = first
-        .windows(GENERATOR.len())
-        .any(|part| part == GENERATOR.as_bytes());
-    first.to_ascii_lowercase().starts_with(b"<!doctype html>") && is_there
 }
 
 /// A received file, taken apart.

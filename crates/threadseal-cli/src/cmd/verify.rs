@@ -196,8 +196,6 @@ fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r st
 fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure> {
     #[cfg(feature = "capture")]
     let (sessions, named) = archived::split(&args.paths, context)?;
-    #[cfg(feature = "view")]
-    let (pages, named) = pages::split(named, context);
     #[cfg(feature = "capture")]
     let (databases, named) = database_verify::split(named, context)?;
     // With --all, their logs are among the records that are known.
@@ -242,8 +240,8 @@ fn verify_all(args: &VerifyArgs, context: &Context) -> Result<VerifyRun, Failure
         #[cfg(feature = "view")]
         let passphrase = PassphraseArgs::of_page(args.unlock.as_deref());
         #[cfg(feature = "view")]
-        for page in &pages {
-            pages::verify(page, &passphrase, &verifier, &mut run, context);
+        for page in run.take_pages() {
+            pages::verify(&page, &passphrase, &verifier, &mut run, context);
         }
         database_verify::compare(&mut run.results, context);
         archived::look(&mut run.results, &verifier, context)?;

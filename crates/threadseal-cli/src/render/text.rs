@@ -178,10 +178,12 @@ fn trust_hint(unknown: Unknown<'_>, report: &Report) -> String {
             Clean(name)
         ),
         Unknown::Name(_) => format!(
-            "if you know the owner of this key, trust it: threadseal trust add KEY --name NAME{option}"
+            "ask its owner for an identity (threadseal id export), and name it: --id FILE; or trust the key, \
+             if its owner named it to you: threadseal trust add KEY --name NAME{option}"
         ),
         Unknown::Key(key) => format!(
-            "if you know the owner of this key, trust it: threadseal trust add {} --name NAME{option}",
+            "ask its owner for an identity (threadseal id export), and name it: --id FILE; or trust the key, \
+             if its owner named it to you: threadseal trust add {} --name NAME{option}",
             Clean(key)
         ),
     }
@@ -439,6 +441,7 @@ mod tests {
             path: None,
             message: String::new(),
             unbuilt: None,
+            is_page: false,
         };
         assert_eq!(
             closing(&[tampered(), good], &[error], 40),

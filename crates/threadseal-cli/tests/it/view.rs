@@ -363,6 +363,78 @@ fn a_forged_page_is_noticed_whatever_it_shows() {
     );
 }
 
+// T-VIEW-15
+#[test]
+fn what_is_asked_of_a_page_is_asked_of_its_record() {
+    let sandbox = archived();
+    sandbox.ok("export 3f9c --html page.html");
+    let head = sandbox.report("verify page.html")["head"].text().to_owned();
+    let verdict = |more: String| sandbox.verdict(format!("verify page.html {more}"));
+    assert_eq!(verdict(String::new()), "verified");
+    assert_eq!(
+        verdict(format!("--expect-head {head} --exact-head")),
+        "verified"
+    );
+    assert_eq!(verdict(format!("--as-of {head}")), "verified");
+    let end = if head.ends_with('0') { '1' } else { '0' };
+    let other = format!("{}{end}", &head[..head.len() - 1]);
+    let ask = |more: String| {
+        let ran = sandbox.sh(format!("verify page.html --json {more}"));
+        (ran.code, ran.json()["results"][0]["verdict"].clone())
+    };
+    assert_eq!(ask(format!("--expect-head {other}")), (1, "forked".into()));
+    let digest = "0".repeat(64);
+    assert_eq!(
+        ask(format!("--expect-head {digest}")),
+        (1, "truncated".into())
+    );
+    let foreign = format!("{digest}:{}", head.split_once(':').unwrap().1);
+    assert_eq!(
+        ask(format!("--expect-head {foreign}")),
+        (1, "foreign".into())
+    );
+    assert_eq!(ask("--thread nosuch".into()), (1, "foreign".into()));
+    assert_eq!(ask("--require-anchor".into()), (3, "open".into()));
+    assert_eq!(ask(format!("--as-of {foreign}")).0, 1);
+    // A host without heads and without a log: the head that is given shows that nothing is missing.
+    sandbox.ok("id export -o ann.id");
+    let elsewhere = ready();
+    for name in ["page.html", "ann.id"] {
+        elsewhere.write(name, fs::read(sandbox.path(name)).unwrap());
+    }
+    let verdict = |more: &str| elsewhere.verdict(format!("verify page.html --id ann.id {more}"));
+    assert_eq!(verdict(""), "open");
+    assert_eq!(verdict(&format!("--expect-head {head}")), "verified");
+}
+
+// T-VIEW-16
+#[test]
+fn a_page_among_records_is_no_damaged_record() {
+    let sandbox = archived();
+    fs::create_dir(sandbox.path("pages")).unwrap();
+    sandbox.ok("export 3f9c --html pages/page.html");
+    let report = sandbox.report("verify pages");
+    assert_eq!(report["verdict"], "verified");
+    assert!(
+        report["path"].text().starts_with("pages/page.html#"),
+        "{report}"
+    );
+    for command in ["messages", "render", "seal --detached", "transcript head"] {
+        let ran = sandbox.sh(format!("{command} pages/page.html"));
+        assert_eq!(ran.code, 2, "{command}: {ran:?}");
+    }
+    sandbox
+        .exits(2, "messages pages/page.html")
+        .warns("hint: threadseal verify pages/page.html");
+    // In another dress it is judged as what it is called.
+    fs::rename(
+        sandbox.path("pages/page.html"),
+        sandbox.path("pages/page.jsonl"),
+    )
+    .unwrap();
+    assert_ne!(sandbox.sh("verify pages").code, 0);
+}
+
 #[test]
 fn a_changed_session_is_exported_on_purpose_only() {
     let sandbox = archived();

@@ -19,7 +19,7 @@ use super::{
     transcript,
 };
 use crate::clean::Clean;
-use crate::detect::{self, Kind, LedgerShape};
+use crate::detect::{self, Kind, LedgerShape, PAGE_IS_NO_RECORD};
 use crate::error::{VerifyError, is_gone};
 use crate::inputs::Candidate;
 use crate::output::PathError;
@@ -215,6 +215,9 @@ fn look_at(
     if !candidate.named && leftover::is_one(context, file)? {
         return Ok(FileResult::PassedOver);
     }
+    if context.request.format.is_none() && detect::is_page(file)? {
+        return Ok(FileResult::NoRecord(page(&candidate.path)));
+    }
     let kind = kind(context, file)?;
     if kind == Some(Kind::Sidecar) {
         return log::sidecar(context, file.path(), candidate.named);
@@ -249,9 +252,9 @@ fn look_at(
     match (reports.is_empty(), kind) {
         (false, _) => Ok(FileResult::Reports(reports)),
         (true, None) if candidate.named => {
-            let text = match detect::proof(file)? {
-                Some(what) => format!(
-                    "{what} is not a record; hint: threadseal check-proof {}",
+            let text = match detect::other(file)? {
+                Some((what, command)) => format!(
+                    "{what} is not a record; hint: threadseal {command} {}",
                     Clean(&shown(&candidate.path))
                 ),
                 None => "unknown format".to_owned(),
@@ -262,6 +265,22 @@ fn look_at(
         }
         (true, _) => Ok(FileResult::PassedOver),
     }
+}
+
+/// That the file at `path` is an exported page.
+fn page(path: &Path) -> PathError {
+    let failure = page_is_no_record(path);
+    PathError {
+        is_page: true,
+        ..PathError::of(Some(path), &failure)
+    }
+}
+
+/// Why nothing is read from a page as from a record.
+pub(super) fn page_is_no_record(path: &Path) -> VerifyError {
+    let hint = Clean(&shown(path)).to_string();
+    let text = format!("{PAGE_IS_NO_RECORD}; hint: threadseal verify {hint}");
+    VerifyError::refused(text).about(path)
 }
 
 /// The claims that the profile asks for. A file that makes none is reported as unsigned where

@@ -113,6 +113,28 @@ pub(super) fn hold_delegations(
     Ok(())
 }
 
+/// Compares the newest seal of a copy with the seal of that number which the log has.
+pub(super) fn hold_copy(report: &mut Report, log: &HomeLog) {
+    let (HomeLog::There(log), Some(head)) = (log, report.head) else {
+        return;
+    };
+    // Another seal counts against it only where a trusted key made both.
+    let is_trusted = matches!(report.verdict, Verdict::Verified | Verdict::Open);
+    match log.head_at(&head.record, head.seq) {
+        Ok(Some(at)) if at.logged.head == head => {
+            report.check(CHECK, CheckResult::Pass, Some(at.entry.to_string()));
+        }
+        Ok(Some(at)) if is_trusted => {
+            let why = format!("{}: another seal", at.entry);
+            report.check(CHECK, CheckResult::Fail, Some(why));
+            let text = format!("{} has another seal {} of the record", at.entry, head.seq);
+            let finding = Finding::error(FindingCode::HeadDiffers, text);
+            report.downgrade(Verdict::Forked, finding);
+        }
+        _ => {}
+    }
+}
+
 /// A scroll and a lineage have no end of their own: a log that went back, is gone or cannot be read does not
 /// show that nothing is missing from one. Other formats check the log themselves; a document is always whole.
 pub(super) fn doubt(report: &mut Report, log: &HomeLog) {

@@ -203,6 +203,15 @@ impl Verifier {
         })
     }
 
+    /// Adds what holds for the whole run to the report on a copy that was judged alone, with nothing beside
+    /// it: whether the log has its newest seal, and what witnesses saw. What came later does not count against it.
+    pub fn finish_copy(&self, report: &mut Report) {
+        let context = &self.0;
+        logged::hold_copy(report, &context.log);
+        let path = PathBuf::from(&report.path);
+        finish::finish(context, report, &path);
+    }
+
     /// Verifies the file or record at `path`, as one that was named.
     pub fn verify_path(&self, path: &Path) -> FileResult {
         self.verify_candidate(&Candidate {

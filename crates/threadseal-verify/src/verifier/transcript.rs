@@ -4,8 +4,7 @@ use super::as_of;
 use super::context;
 use super::context::Context;
 use super::displacement;
-use super::file::SECOND_LOOKS;
-use super::file::seems_older;
+use super::file::{SECOND_LOOKS, page_is_no_record, seems_older};
 use super::finish;
 use super::log;
 use super::logged;
@@ -161,6 +160,7 @@ fn transcript(
     let mut result = match kind {
         Some(Kind::Native) => native_from(context, file, first)?,
         Some(Kind::Events) => rye(context, file)?,
+        None if detect::is_page(file)? => return Err(page_is_no_record(file.path())),
         _ => return Err(VerifyError::refused("not a transcript").about(file.path())),
     };
     let report = &mut result.report;

@@ -46,7 +46,7 @@ fn nothing_beside(_: &str) -> Result<Vec<u8>, Error> {
 fn a_page_gives_back_what_went_in_whatever_that_is() {
     for passphrase in [None, Some(b"a long passphrase".as_slice())] {
         let page = made(passphrase);
-        assert!(page.files.is_empty() && is_page(page.html.as_bytes()));
+        assert!(page.files.is_empty());
         let read = PageFile::read(page.html.as_bytes()).unwrap();
         assert_eq!(read.frame, assets::frame());
         assert_eq!(read.is_locked(), passphrase.is_some());
