@@ -65,7 +65,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         return Err(out.finish(Exit::NoVerdict));
     }
     let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| {
+    parsed.map_err(|mut error| {
+        help::suggest(&mut error);
         if !error.use_stderr() {
             return error.print().map_or(Exit::NoVerdict, |()| Exit::Done);
         }

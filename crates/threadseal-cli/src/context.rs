@@ -162,10 +162,17 @@ impl Context {
     pub(crate) fn existing_home(&self) -> Result<Home, Failure> {
         match self.home()? {
             Some(home) => Ok(home),
-            None => Err(Failure::new(format!(
-                "there is no home at {}; hint: threadseal init",
-                self.home_path()?.display()
-            ))),
+            None => {
+                let path = self.home_path()?;
+                let option = match &self.home {
+                    Some(named) => format!(" --home {}", named.display()),
+                    None => String::new(),
+                };
+                Err(Failure::new(format!(
+                    "there is no home at {}; hint: threadseal{option} init",
+                    path.display()
+                )))
+            }
         }
     }
 

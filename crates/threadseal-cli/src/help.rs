@@ -6,6 +6,7 @@
 use crate::exit;
 use crate::missing;
 use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = include_str!("help/examples.txt");
@@ -73,6 +74,19 @@ const MIN_COMMON: usize = 3;
 /// Topics beside the names of commands, each with its text.
 const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
 
+/// Words of other programs, and the command that does the same here.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("add", "import"),
+    ("backup", "home backup"),
+    ("check", "verify"),
+    ("delete", "forget"),
+    ("disable", "uninstall"),
+    ("find", "search"),
+    ("restore", "home restore"),
+    ("rotate", "key rotate"),
+    ("stop", "uninstall"),
+];
+
 /// The command line `definition` with the examples of each page.
 pub(crate) fn command(definition: Command) -> Command {
     built(with_examples(definition, "threadseal"))
@@ -125,6 +139,20 @@ pub(crate) fn page(topic: &[String], definition: Command) -> Option<String> {
 /// The topics of `help`, for the message about an unknown one.
 pub(crate) fn topics() -> String {
     names().join(", ")
+}
+
+/// Names the command that does what a word of other programs asks for.
+pub(crate) fn suggest(error: &mut clap::Error) {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if let Some((_, command)) = ELSEWHERE.iter().find(|(known, _)| known == word) {
+        let command = ContextValue::Strings(vec![(*command).to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, command);
+    }
 }
 
 /// The topic that begins most like `topic`, and at least with three of its letters.

@@ -5,16 +5,18 @@
 mod html;
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::sessions::{self, Judge, Unlock};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Version};
+use threadseal_capture::session::SessionId;
 use threadseal_capture::state::verify_version;
 use threadseal_store::atomic::{NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE, create_directories};
 use threadseal_store::read::{Source as _, open_regular};
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         let judge = Judge::of_home(&home, context)?;
         refuse_evidence(&format!("session {id}"), &logs, &archive, &judge.verifier)?;
     }
+    note_secrets(&id, &logs, context);
     create_directories(&*context.fs, to, PRIVATE_DIRECTORY)?;
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
@@ -97,6 +100,20 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         }
     }
     Ok(Exit::Done)
+}
+
+/// Names what looks like a secret in logs that are exported.
+fn note_secrets(session: &SessionId, logs: &[ArchivedLog], context: &Context) {
+    let newest = logs.iter().filter_map(ArchivedLog::newest);
+    let marks: Vec<_> = newest.flat_map(|newest| &newest.secrets).collect();
+    let Some(first) = marks.first().filter(|_| !context.quiet) else {
+        return;
+    };
+    let lines = counted(marks.len() as u64, "line", "lines");
+    complain(&format!(
+        "note: {lines} with what looks like a secret are exported, first line {} ({}); hint: threadseal redact {session} --secrets --why TEXT",
+        first.line, first.rule
+    ));
 }
 
 /// Refuses logs against which there is evidence, with the first report that has it.

@@ -140,13 +140,13 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         });
         return Ok(Exit::Done);
     }
-    for key in &keys {
-        out.line(key_line(key));
-    }
-    if let Some(description) = &made.log {
-        out.line(format_args!("log: {}", description.id.origin()));
-    }
     if !context.quiet {
+        for key in &keys {
+            out.line(key_line(key));
+        }
+        if let Some(description) = &made.log {
+            out.line(format_args!("log: {}", description.id.origin()));
+        }
         let said = if changed { "ready" } else { "nothing to do" };
         out.line(format_args!("{said}: {}", Clean(&path)));
         if let Some(project) = &project {

@@ -273,9 +273,14 @@ pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
         | io::ErrorKind::InvalidFilename => ErrorKind::InvalidInput,
         _ => ErrorKind::External,
     };
+    // No file of a user is replaced.
+    let hint = match (action, reason.kind()) {
+        ("write", io::ErrorKind::AlreadyExists) => "; hint: choose another name",
+        _ => "",
+    };
     Error::new(
         kind,
-        format!("cannot {action} {}: {reason}", path.display()),
+        format!("cannot {action} {}: {reason}{hint}", path.display()),
     )
     .with_source(cause(reason))
 }

@@ -126,7 +126,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         }
         let shown = path_text(to);
         complain(&format!(
-            "note: to check it elsewhere: threadseal verify {}",
+            "note: send your identity, too (threadseal id export -o me.id); there: threadseal verify {} --id me.id",
             Clean(&shown)
         ));
     }
@@ -149,6 +149,9 @@ fn of_session(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBy
     if logs.is_empty() {
         let words = sessions::forgotten(&sessions.archive, &id)?.unwrap_or_default();
         return Err(Failure::new(format!("{id}: {words}")));
+    }
+    if args.html.turn.is_empty() {
+        super::note_secrets(&id, &logs, context);
     }
     let judge = Judge::of_home(&sessions.home, context)?;
     if !args.anyway {

@@ -154,7 +154,16 @@ pub(crate) fn look(setup: &Setup, context: &Context) -> Result<Status, Failure> 
             Some(health) => problems.extend(health.problems.iter().cloned()),
             None if found.sessions() > 0 && watcher != Watcher::Running => {
                 let count = counted(found.sessions(), "session");
-                let text = format!("{count} are not watched; hint: threadseal install");
+                let manager = ServiceManager::of(&setup.machine, &*context.fs);
+                let hint = match manager {
+                    Some(_) => "threadseal install".to_owned(),
+                    // No service can be installed here, and hooks are installed for the agents that are named.
+                    None => format!(
+                        "threadseal watch, or threadseal install {}",
+                        found.agent.name()
+                    ),
+                };
+                let text = format!("{count} without a watcher; hint: {hint}");
                 problems.push(Problem::of(found.agent, text));
             }
             None => {}

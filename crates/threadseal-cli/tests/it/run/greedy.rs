@@ -12,6 +12,7 @@ use crate::sandbox::option_env;
 
 /// Rounds, if no number is asked for.
 const KILLS: usize = 5;
+const ROUNDS_OF_A_PROJECT: usize = 10;
 /// The longest time, in milliseconds, until the process is killed.
 const MOMENTS: usize = 500;
 
@@ -44,20 +45,30 @@ fn script() -> String {
     )
 }
 
-// T-RUN-37
-#[test]
-fn a_killed_tree_spent_no_more_than_it_may_and_all_its_ledgers_add_up() {
-    let rounds = option_env("THREADSEAL_KILLS");
-    let rounds = rounds.map_or(KILLS, |text| text.to_str().unwrap().parse().unwrap());
+/// A project with the script.
+fn greedy() -> Sandbox {
     let sandbox = project();
     sandbox.sealed("p/.ai/config/agent/models.yaml", MODELS);
     // Only `thread recover` ends what the processes leave.
     let settings = "orphan_detection: {enabled: false}\n";
     sandbox.sealed("p/.ai/config/agent/coordination.yaml", settings);
     sandbox.write("greedy.yaml", script());
+    sandbox
+}
+
+// T-RUN-37
+#[test]
+fn a_killed_tree_spent_no_more_than_it_may_and_all_its_ledgers_add_up() {
+    let rounds = option_env("THREADSEAL_KILLS");
+    let rounds = rounds.map_or(KILLS, |text| text.to_str().unwrap().parse().unwrap());
     let mut random = Random::new(rounds as u64);
     let (mut ended, mut by_itself) = (0, 0);
+    let mut sandbox = greedy();
     for round in 0..rounds {
+        // Each round looks at all threads of its project.
+        if round > 0 && round % ROUNDS_OF_A_PROJECT == 0 {
+            sandbox = greedy();
+        }
         let line = "run demo/greet --project p -i name=Ada --script greedy.yaml --limit spend=0.15";
         let mut process = sandbox
             .command()
