@@ -21,12 +21,13 @@ pub mod coordination;
 pub mod errors;
 mod fields;
 pub mod hooks;
+pub(crate) mod missing;
 pub mod models;
 pub mod resilience;
 mod risk;
 
 use crate::capability::RiskTable;
-use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, Standing, Used};
+use crate::item::{Finder, Grounds, Item, ItemId, Standing, Used};
 use crate::yaml::{self, Node};
 use agent::Agent;
 use coordination::Coordination;
@@ -66,7 +67,7 @@ impl Config {
         grounds: &Grounds<'_>,
     ) -> Result<(Coordination, Vec<Used>), Error> {
         let id = ItemId::parse("agent/coordination")?;
-        let items = finder.find_all(ItemKind::Config, &id, grounds)?;
+        let items = finder.settings(&id, grounds)?;
         let mut coordination = Coordination::default();
         for item in items.iter().rev() {
             coordination.overlay(&yaml::parse(item.path(), item.text())?)?;
@@ -83,7 +84,7 @@ impl Config {
         let (coordination, mut used) = Self::coordination(finder, grounds)?;
         let mut layers = |name: &str| -> Result<Vec<Node>, Error> {
             let id = ItemId::parse(&format!("agent/{name}"))?;
-            let items = finder.find_all(ItemKind::Config, &id, grounds)?;
+            let items = finder.settings(&id, grounds)?;
             used.extend(items.iter().map(Item::used));
             let read = |item: &Item| yaml::parse(item.path(), item.text());
             items.iter().rev().map(read).collect()
@@ -109,13 +110,13 @@ impl Config {
             agent.overlay(&layer)?;
         }
         let mut models = Models::default();
-        let files = finder.find_all(ItemKind::Config, &ItemId::parse("agent/models")?, grounds)?;
+        let files = finder.settings(&ItemId::parse("agent/models")?, grounds)?;
         for item in files.iter().rev() {
             let layer = yaml::parse(item.path(), item.text())?;
             models.overlay(&layer, item.standing().vouches())?;
         }
         used.extend(files.iter().map(Item::used));
-        let own = finder.find_all(ItemKind::Config, &ItemId::parse("agent/hooks")?, grounds)?;
+        let own = finder.settings(&ItemId::parse("agent/hooks")?, grounds)?;
         for item in own.iter().rev() {
             let layer = match finder.is_first(item) {
                 true => hooks::PROJECT_LAYER,

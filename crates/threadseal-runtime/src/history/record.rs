@@ -4,6 +4,7 @@ use super::Archive;
 use super::conversation::{answer_open_calls, marked};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
+use crate::config::missing::SignedSettings;
 use crate::judge;
 use crate::model::{ChatMessage, conversation, dynamic};
 use crate::project::ThreadFolder;
@@ -251,10 +252,9 @@ impl VerifiedRecord {
 
     /// The unsealed tail that a thread took when it adopted one of Rye's.
     pub(super) fn took(&self) -> Option<Taken> {
-        let sealed = self.lines().filter(|line| !line.unverified);
-        let mut events =
-            sealed.filter_map(|line| serde_json::from_slice::<Value>(&line.bytes).ok());
-        let told = events.find(|event| event["event_type"] == "thread_adopted")?;
+        let told = self
+            .events()
+            .find(|event| event["event_type"] == "thread_adopted")?;
         let told = &told["payload"]["unverified"];
         let taken = Taken {
             bytes: told["bytes"].as_u64()?,
@@ -268,8 +268,20 @@ impl VerifiedRecord {
     /// unknown.
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
-        let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(&line.bytes).ok());
-        unresolved_of(events)
+        sealed.filter_map(|line| serde_json::from_slice(&line.bytes).ok())
+    }
+
+    /// The settings that it names as signed.
+    pub(crate) fn signed_settings(&self) -> SignedSettings {
+        let used = self
+            .events()
+            .filter(|event| event["event_type"] == "item_used");
+        SignedSettings::of(used.map(|mut event| event["payload"].take()))
+        unresolved_of(self.events())
+    }
+
+    /// The events that its seals cover.
+    pub(crate) fn events(&self) -> impl Iterator<Item = Value> {
     }
 
     /// The member `meta` of line 1; null for a transcript of Rye.

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::report::{Finding, FindingCode};
+use threadseal_core::report::{Finding, FindingCode, Verdict};
+use threadseal_store::heads::RecordKind;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{self, FileKind, Fs, path_text};
 
@@ -72,22 +73,57 @@ impl Finder {
         Ok(built_in(kind, id))
     }
 
-    /// All items of this id, the one that counts first: settings are merged from them.
+    /// The files of a setting, the one that counts first: values are merged from them.
     ///
     /// # Errors
-    /// As [`Finder::find`], for any of them.
-    pub(crate) fn find_all(
-        &self,
-        kind: ItemKind,
-        id: &ItemId,
-        grounds: &Grounds<'_>,
-    ) -> Result<Vec<Item>, Error> {
+    /// As [`Finder::find`], for any of them; kind `Refused` when one is gone that this host sealed.
+    pub(crate) fn settings(&self, id: &ItemId, grounds: &Grounds<'_>) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
         for space in &self.spaces {
-            items.extend(self.in_space(space, kind, id, grounds)?);
+            match self.in_space(space, ItemKind::Config, id, grounds)? {
+                Some(item) => items.push(item),
+                None => self.refuse_lost(space, id, grounds)?,
+            }
         }
-        items.extend(built_in(kind, id));
+        items.extend(built_in(ItemKind::Config, id));
         Ok(items)
+    }
+
+    /// Refuses a setting without a file here, if this host sealed one: else the values of the next
+    /// space would count, unnoticed.
+    fn refuse_lost(&self, space: &Path, id: &ItemId, grounds: &Grounds<'_>) -> Result<(), Error> {
+        let (folders, endings) = ItemKind::Config.places();
+        for folder in folders {
+            for ending in endings {
+                let path = space
+                    .join(".ai")
+                    .join(folder)
+                    .join(format!("{id}.{ending}"));
+                for place in self.places_of_absent(space, &path) {
+                    let known = grounds.heads.find_by_place(RecordKind::Document, &place)?;
+                    let Some(known) = known else { continue };
+                    return Err(Error::refused(format!(
+                        "{}: {}: this host sealed this setting (record {}), and the file is gone; hint: put it back, or \
+                         seal an empty file there: threadseal seal --inline {0}",
+                        path_text(&path),
+                        Verdict::Missing,
+                        known.head.record
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The places that a missing file may have had: as its path is spelled, since a link that is new
+    /// must hide nothing, and behind the links of the folders that are still there.
+    fn places_of_absent(&self, space: &Path, path: &Path) -> BTreeSet<String> {
+        let behind = |folder: &Path| {
+            let real = self.fs.canonicalize(folder).ok()?;
+            Some(path_text(&real.join(path.strip_prefix(folder).ok()?)))
+        };
+        let nearest = path.ancestors().skip(1).find_map(behind);
+        behind(space).into_iter().chain(nearest).collect()
     }
 
     /// Is the item of the first space, the project?

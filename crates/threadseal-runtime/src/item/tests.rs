@@ -284,3 +284,50 @@ fn a_link_out_of_the_space_is_refused() {
     link(&scene.path("outside.md")).fails_with("leads out of");
     assert!(link(Path::new("inside.md")).is_ok());
 }
+
+// T-DEC-07
+#[cfg(unix)]
+#[test]
+fn a_setting_that_is_gone_is_refused_on_the_host_that_sealed_it() {
+    let scene = Scene::new();
+    let (folder, file) = (
+        scene.path("p/.ai/config/agent"),
+        "p/.ai/config/agent/hooks.yaml",
+    );
+    let bytes = seal("hooks: []\n", DocumentKind::Yaml, 7, 1);
+    put(&scene, file, &bytes);
+    put(&scene, "u/.ai/config/agent/hooks.yaml", "hooks: []\n");
+    let settings = |policy| {
+        let mut grounds = scene.grounds();
+        (grounds.now, grounds.policy) = (now(), policy);
+        let spaces = vec![scene.path("p"), scene.path("u")];
+        Finder::new(RealFs::shared(), spaces)
+            .settings(&ItemId::parse("agent/hooks").unwrap(), &grounds)
+    };
+    let count = || settings(ItemPolicy::AllowUnsigned).map(|found| found.len());
+    // Where no seal of it is known, that of the user counts alone.
+    fs::remove_file(scene.path(file)).unwrap();
+    assert_eq!(count().unwrap(), 1);
+    put(&scene, file, &bytes);
+    know(&scene, file, DocumentKind::Yaml, &bytes, 0, now());
+    assert_eq!(count().unwrap(), 2);
+    let gone = || {
+        for policy in [ItemPolicy::Signed, ItemPolicy::AllowUnsigned] {
+            refuses(settings(policy), "hooks.yaml: missing: this host sealed");
+        }
+    };
+    let away = scene.path("p/.ai/away");
+    fs::rename(scene.path(file), folder.join("hooks-old.yaml")).unwrap();
+    gone();
+    fs::rename(&folder, &away).unwrap();
+    gone();
+    // A link to a folder without it does not hide its place.
+    fs::create_dir(scene.path("p/.ai/empty")).unwrap();
+    symlink(scene.path("p/.ai/empty"), &folder).unwrap();
+    gone();
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    // Another ending of its name is no loss.
+    fs::rename(folder.join("hooks-old.yaml"), folder.join("hooks.yml")).unwrap();
+    assert_eq!(count().unwrap(), 2);
+}

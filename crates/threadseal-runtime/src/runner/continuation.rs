@@ -44,6 +44,7 @@ impl Given {
         {
             notes.push(project_id::unnamed(last.id()));
         }
+        notes.extend(last.signed_settings().missing(&services.config.used));
         if chain.unverified_bytes() > 0 {
             let taken = chain
                 .threads()

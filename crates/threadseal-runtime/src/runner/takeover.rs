@@ -26,8 +26,9 @@ use super::recover::CAUSE;
 use super::sealed_cost::SealedCost;
 use super::services::{Notice, Services};
 use super::starter::Starter;
-use super::thread::{TakenOver, Thread, ThreadRun, ThreadStart};
+use super::thread::{TakenOver, Thread, ThreadRun, ThreadStart, warnings_of};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
+use crate::config::missing::SignedSettings;
 use crate::history::{UNRESOLVED, answer_open_calls};
 use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
@@ -72,6 +73,7 @@ struct Open {
 struct Sealed {
     messages: Vec<ChatMessage>,
     lines: Vec<Vec<u8>>,
+    settings: SignedSettings,
     cost: Cost,
     end: Option<(Status, Value)>,
     outputs: Option<Value>,
@@ -271,10 +273,15 @@ fn running(
         )
     });
     let lines = sealed.lines.iter().map(Vec::as_slice);
+    let missing = sealed.settings.missing(&services.config.used);
+    let mut journal = Journal::reopen(&services.host, folder, recorder, &services.keys, lines)?;
+    if let Some((kind, settings)) = &missing {
+        journal.event(kind, settings)?;
+    }
     let run = ThreadRun {
         services: services.clone(),
         id: id.clone(),
-        journal: Journal::reopen(&services.host, folder, recorder, &services.keys, lines)?,
+        journal,
         files: files(services, id, folder, manifest, plan.limits, sealed.cost)?,
         plan,
         start: ThreadStart {
@@ -283,7 +290,7 @@ fn running(
         },
         continues: None,
         cost: Cost::default(),
-        warnings: Vec::new(),
+        warnings: warnings_of(missing.as_slice()),
         taken_over: TakenOver {
             cost: sealed.cost,
             unresolved,
@@ -461,6 +468,7 @@ impl Sealed {
         let mut sealed = Self {
             messages: Vec::new(),
             lines: lines.to_vec(),
+            settings: SignedSettings::default(),
             cost: Cost::default(),
             end: None,
             outputs: None,
@@ -468,7 +476,7 @@ impl Sealed {
         };
         // Every line is a part of the verified bytes.
         let mut said = Conversation::danger_new();
-        let mut cost = SealedCost::default();
+        let (mut cost, mut used) = (SealedCost::default(), Vec::new());
         for line in lines {
             said.push_line(line)?;
             let Ok(event) = serde_json::from_slice::<Value>(line) else {
@@ -481,6 +489,7 @@ impl Sealed {
                     .as_str()
                     .unwrap_or_default()
                     .clone_into(&mut sealed.text),
+                "item_used" => used.push(payload.clone()),
                 "directive_return" => sealed.outputs = Some(payload["outputs"].clone()),
                 kind if is_terminal(kind) => {
                     let status = Status::of_end(kind, payload["status"].as_str());
@@ -490,6 +499,7 @@ impl Sealed {
             }
         }
         sealed.cost = cost.total();
+        sealed.settings = SignedSettings::of(used.into_iter());
         sealed.messages = conversation(&said.into_messages())?;
         Ok(sealed)
     }

@@ -437,7 +437,7 @@ pub(super) fn no_room(fill: Fill) -> End {
 }
 
 /// The warnings for a person from a record's first events.
-fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
+pub(super) fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
     let shown = notes
         .iter()
         .filter(|(kind, _)| *kind != "conversation_opened");

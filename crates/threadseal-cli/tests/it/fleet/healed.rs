@@ -226,3 +226,34 @@ fn a_run_whose_worker_was_lost_is_continued_within_its_limits() {
     ended.verify("").exits(0);
     ended.ok("thread inspect");
 }
+
+// T-DEC-07
+#[test]
+fn a_worker_whose_settings_are_gone_is_refused_or_names_them_in_the_record_that_it_takes_over() {
+    let Some(ended) = Ended::new() else { return };
+    ended.slow(2);
+    let path = "p/.ai/config/agent/resilience.yaml";
+    let limits = "limits: {defaults: {spawns: 1}}\n";
+    ended.sandbox.sealed(path, limits);
+    // The seal of the first turn covers what the thread used.
+    let call = |id: &str| format!("{{calls: [{{tool: demo_nap, input: {{}}, id: {id}}}]}}");
+    let answers = format!("answers: [{}, {}]", call("n1"), call("n2"));
+    ended.sandbox.write("nap.yaml", answers);
+    ended.ok("run demo/slow --detach");
+    ended.lose_worker(2);
+    ended.expire();
+    fs::remove_file(ended.sandbox.path(path)).unwrap();
+    let refused = ended.sh("worker --until-idle --script answers.yaml");
+    refused.fails().warns("agent/resilience.yaml: missing");
+    // Another machine knows no seal of the file.
+    fs::remove_dir_all(ended.sandbox.home().join("heads/places")).unwrap();
+    ended.work("answers.yaml");
+    let thread = ended.root().unwrap();
+    assert_eq!(ended.status_of(&thread), "completed\n");
+    let told = format!(
+        "SELECT count(*) FROM threadseal_chunks c JOIN threadseal_files f USING (inode) WHERE f.path LIKE
+         '%{thread}/transcript.jsonl' AND position('settings_missing' IN convert_from(c.bytes, 'UTF8')) > 0"
+    );
+    assert_eq!(ended.sql(&told), "1\n");
+    ended.verify("").exits(0);
+}

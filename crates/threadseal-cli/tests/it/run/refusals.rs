@@ -295,3 +295,28 @@ fn a_project_of_another_user_runs_only_if_the_home_trusts_it() {
     give(0).unwrap();
     greet(&sandbox, "").exits(0);
 }
+
+// T-DEC-07
+#[test]
+fn a_deleted_setting_refuses_all_commands_until_it_is_back_or_an_empty_file_is_sealed_there() {
+    let sandbox = project();
+    let path = "p/.ai/config/agent/resilience.yaml";
+    sandbox.sealed(path, "limits: {defaults: {spawns: 1}}\n");
+    let id = greeted(&sandbox, "");
+    let setting = sandbox.path(path);
+    let sealed = fs::read(&setting).unwrap();
+    fs::remove_file(&setting).unwrap();
+    let hint = "agent/resilience.yaml: missing: this host sealed this setting";
+    for command in [
+        "run demo/greet -i name=Ada",
+        &format!("thread handoff {id}"),
+    ] {
+        refused(&sandbox, command).warns(hint);
+        refused(&sandbox, &format!("{command} --allow-unsigned")).warns(hint);
+    }
+    refused(&sandbox, &format!("thread recover {id}")).warns(hint);
+    sandbox.write(path, sealed);
+    greeted(&sandbox, "");
+    sandbox.sealed(path, "");
+    greeted(&sandbox, "");
+}

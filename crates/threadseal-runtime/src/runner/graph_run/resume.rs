@@ -19,6 +19,7 @@ use super::super::services::{Notice, Services};
 use super::super::starter::Starter;
 use super::super::succession::{Ended, preview};
 use super::call::{Settled, Settlement};
+use super::super::thread::warnings_of;
 use super::run::{GraphPlan, GraphRun};
 use super::stopped_run::{self, StoppedRun};
 use super::walk::GraphStart;
@@ -69,15 +70,17 @@ pub(in crate::runner) fn resume(
         keys: again.collect(),
     };
     let left = stopped.set_aside();
-    let warning = left.as_ref().map(|left| warning(&stopped.id, left));
+    let missing = stopped.settings.missing(&services.config.used);
+    let mut warnings = warnings_of(missing.as_slice());
+    warnings.extend(left.as_ref().map(|left| warning(&stopped.id, left)));
     let origin = Origin {
         parent: None,
         record: fixed.map(|fixed| fixed.record),
-        notes: notes(&stopped, left, &settled),
+        notes: notes(&stopped, missing, left, &settled),
         predecessor: Some(Box::new(take(&services, stopped)?)),
     };
     let mut ran = prepared.start(origin, start)?.run()?;
-    ran.warnings.extend(warning);
+    ran.warnings.extend(warnings);
     Ok(ran)
 }
 
@@ -131,20 +134,22 @@ pub(in crate::runner) fn check(
     })
 }
 
-/// The notes for the successor: that the earlier run names no project, what was left aside of its
-/// record, and the settlements for calls of the step that was left. A hook that was asked is no call
-/// of the step.
+/// The notes for the successor: that the earlier run names no project, which of its settings are
+/// gone, what was left aside of its record, and the settlements for calls of the step that was left.
+/// A hook that was asked is no call of the step.
 fn notes(
     stopped: &StoppedRun,
     left: Option<Value>,
     settled: &Settled,
 ) -> Vec<(&'static str, Value)> {
     let is_named = project_id::is_named(&stopped.manifest);
+    missing: Option<(&'static str, Value)>,
     let unnamed = (!is_named).then(|| project_id::unnamed(&stopped.id));
     let calls = settled.iter().filter(|(id, _)| !id.starts_with("hook_"));
     let calls = calls.map(|(id, settlement)| settlement.event(id));
     let left = left.map(|left| (TAIL_SET_ASIDE, left));
-    unnamed.into_iter().chain(left).chain(calls).collect()
+    let first = unnamed.into_iter().chain(missing).chain(left);
+    first.chain(calls).collect()
 }
 
 /// Takes the lock of the old record, whose last line must be unchanged. Gives it an end if it

@@ -14,6 +14,7 @@ use super::begun_calls::{Began, in_ledger, in_tail};
 use super::walk::KIND;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_TAIL_EVENTS};
 use crate::config::coordination::Integrity;
+use crate::config::missing::SignedSettings;
 use crate::graph_state::{Course, Standing, agrees, step_of};
 use crate::model::dynamic;
 use crate::no_links::refuse_links;
@@ -46,6 +47,8 @@ pub(super) struct StoppedRun {
     /// Does the record end the run?
     pub(super) ended: bool,
     pub(super) course: Course,
+    /// The settings that it used under a signature.
+    pub(super) settings: SignedSettings,
     /// The bytes after its last seal, which a lenient project leaves aside.
     pub(super) tail: Vec<u8>,
     /// Calls of the unfinished step that began and have no result in the record, by their ids.
@@ -154,8 +157,10 @@ pub(super) fn read(services: &Services, id: &ThreadId) -> Result<StoppedRun, Err
     let began = began(services, &folder, &sealed, &course)?;
     has_children(services, id, &sealed)?;
     let inherited = parent_of(services, &row, sealed.manifest.parent)?;
+    let used = sealed.events.iter().filter(|(kind, _)| kind == "item_used");
     Ok(StoppedRun {
         id: id.clone(),
+        settings: SignedSettings::of(used.map(|(_, payload)| payload.clone())),
         folder,
         head: sealed.head,
         manifest: sealed.manifest,

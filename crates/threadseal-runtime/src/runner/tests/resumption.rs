@@ -330,3 +330,35 @@ fn a_chain_is_read_up_to_its_bound() {
     let error = archive.chain_within(&last, 3).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
+
+// T-DEC-07
+#[test]
+fn a_signed_setting_that_is_gone_is_named_by_the_thread_that_continues() {
+    const FILE: &str = ".ai/config/agent/resilience.yaml";
+    let missing = |scene: &Scene, ran: &Ran| scene.events(&ran.thread).count("settings_missing");
+    let mut scene = Scene::new().signed();
+    drop(scene.seal(FILE, "limits: {defaults: {turns: 9}}\n"));
+    drop(scene.seal(".ai/config/agent/hooks.yaml", "hooks: []\n"));
+    let [kept, lost] = [scene.run(READS).thread, scene.run(READS).thread];
+    let used = scene.events(&lost);
+    let is_it = |used: &&Value| used["id"] == "agent/resilience";
+    let sha256 = used.of("item_used").into_iter().find(is_it).unwrap()["sha256"].clone();
+    let ran = scene.resume(&kept, GLADLY).unwrap();
+    assert_eq!(missing(&scene, &ran), 0);
+    // A changed setting is an event of its own; on another host, which knows no seal of it.
+    drop(scene.seal(FILE, "limits: {defaults: {turns: 8}}\n"));
+    scene.forget_heads();
+    let ran = scene.resume(&ran.thread, GLADLY).unwrap();
+    assert_eq!(missing(&scene, &ran), 0);
+    fs::remove_file(scene.path(FILE)).unwrap();
+    let ran = scene.resume(&lost, GLADLY).unwrap();
+    let events = scene.events(&ran.thread);
+    assert_eq!(
+        *events.one("settings_missing"),
+        json!({"settings": [{"id": "agent/resilience", "sha256": sha256}]})
+    );
+    ran.warnings.concat().has("settings_missing");
+    // Its own record names what it used, so the next one has nothing to miss.
+    let ran = scene.resume(&ran.thread, GLADLY).unwrap();
+    assert_eq!(missing(&scene, &ran), 0);
+}
