@@ -9,7 +9,7 @@ const SAID: &str = "SELECT thread_id, directive, parent_id, status, turns, input
   spawn_count, model, continuation_of, continuation_thread_id, chain_root_id, record, order_id
   FROM threadseal_threads ORDER BY thread_id";
 
-// T-REG-09
+// T-REG-09 T-REG-18
 #[test]
 fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_their_records() {
     let Some(ended) = Ended::new() else { return };
@@ -65,6 +65,12 @@ fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_the
     assert!(named("row_missing", &ended.thread));
     ended.ok(format!("thread recover {}", ended.thread));
     ended.ok(&resume);
+    // A deleted budget is named, too.
+    ended.sql(&format!(
+        "DELETE FROM threadseal_budgets WHERE thread_id = '{}'",
+        ended.thread
+    ));
+    assert!(named("budget_missing", &ended.thread));
 }
 
 #[test]

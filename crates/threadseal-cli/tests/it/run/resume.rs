@@ -422,3 +422,22 @@ fn a_missing_registry_is_reported_and_rebuilt_from_records_alone() {
     resume(&sandbox, &first, "").exits(0);
     inspect().exits(0);
 }
+
+// T-REG-18
+#[test]
+fn a_ledger_of_budgets_that_is_gone_is_reported_for_each_thread() {
+    let (sandbox, first) = ended();
+    resume(&sandbox, &first, "").exits(0);
+    sandbox.ok("thread inspect --project p");
+    let folder = sandbox.path("p/.ai/agent/threads");
+    for name in [
+        "budget_ledger.db",
+        "budget_ledger.db-wal",
+        "budget_ledger.db-shm",
+    ] {
+        let _ = fs::remove_file(folder.join(name));
+    }
+    let told = sandbox.sh("thread inspect --project p").exits(1).stdout;
+    assert_eq!(told.matches("budget_missing").count(), 3, "{told}");
+    assert!(!folder.join("budget_ledger.db").exists());
+}

@@ -10,6 +10,7 @@
 //! | `metadata_refused` | its `thread.json` does not verify, or is missing although it has ended |
 //! | `foreign`, `project_refused` | it belongs to another project, or this one's own file does not verify |
 //! | `budget_mismatch` | its budget allows more than the signed limit |
+//! | `budget_missing` | it has a record, and no budget |
 //!
 //! For threads of Rye only one fault is reported: that they left no files at all.
 
@@ -54,6 +55,8 @@ impl Records {
         let mut kin = ThreadLinks::new(self.archive());
         for row in rows {
             let strays = row.record.as_ref().and_then(|_| stray(&row.id));
+            // The budget of a thread of another project is there.
+            let budgets = budgets.filter(|_| strays.is_none());
             strays.into_iter().for_each(|fault| inspection.push(fault));
             let mut found = self.faults_of(&mut kin, row, budgets)?;
             if !found.is_empty() && inspection.has_room() {
@@ -144,6 +147,14 @@ impl Records {
             if found.iter().all(|known| known.code != other.code) {
                 found.push(other);
             }
+        }
+        // A thread gets its budget before its record, and keeps it after its end.
+        if let Some(budgets) = budgets
+            && budgets.get(&row.id)?.is_none()
+        {
+            let message =
+                "it has a record, but no budget: what it and its children spent is not known here";
+            found.push(fault("budget_missing", &row.id, message.to_owned()));
         }
         let row = match row.result {
             Some(_) => Some(row.clone()),

@@ -252,7 +252,7 @@ fn a_thread_whose_row_and_process_are_gone_is_ended_and_entered() {
         (row.status, row.directive.as_str()),
         (Ok(Status::Error), "demo/say")
     );
-    assert_eq!(told(&engine), []);
+    assert_eq!(told(&engine), [("budget_missing", id.to_string())]);
 }
 
 // T-REG-12
@@ -334,4 +334,28 @@ fn a_trigger_or_a_second_row_changes_nothing_unseen() {
     assert_eq!(codes(), ["double"]);
     scene.sql("DELETE FROM threads");
     assert_eq!(codes(), ["orphan"]);
+}
+
+// T-REG-18
+#[test]
+fn a_budget_that_is_gone_is_named_for_each_thread_with_a_record() {
+    let scene = Scene::new().signed();
+    let family = family(&scene);
+    let engine = scene.engine(GLADLY);
+    let mut gone = Vec::new();
+    for id in &family {
+        let budgets = rusqlite::Connection::open(scene.budgets()).unwrap();
+        budgets.pragma_update(None, "foreign_keys", false).unwrap();
+        let delete = "DELETE FROM budget_ledger WHERE thread_id = ?1";
+        budgets.execute(delete, [id.as_str()]).unwrap();
+        gone.push(("budget_missing", id.to_string()));
+        gone.sort();
+        let mut named = told(&engine);
+        named.sort();
+        assert_eq!(named, gone);
+    }
+    // A thread whose record did not begin had none to lose, and one without a row is named for that.
+    scene.edit(DELETED, &family[0]);
+    assert!(told(&engine).contains(&("row_missing", family[0].to_string())));
+    assert!(!told(&engine).contains(&("budget_missing", family[0].to_string())));
 }
