@@ -292,7 +292,24 @@ pub(crate) fn engine_in(
     make(&args.hold, wish, args.bodies, context, fleet)
 }
 
-/// The engine of threads that are only read or ended: none of them asks a model.
+/// The same engine with the models of the settings alone: for threads that no option of this command
+/// means.
+pub(crate) fn as_configured(engine: &Engine) -> Engine {
+    let mut services = engine.services.clone();
+    let mut config = Config::clone(&services.config);
+    config.coordination.bodies_inherited = true;
+    services.models = Arc::new(Catalogue::new(
+        config.models.clone(),
+        config.agent.clone(),
+        Wish::default(),
+        config.coordination.context_window,
+        Arc::clone(&services.environment),
+    ));
+    services.config = Arc::new(config);
+    Engine::new(services)
+}
+
+/// The engine of threads that are read, ended or resumed without options about their model.
 ///
 /// # Errors
 /// As [`engine`].

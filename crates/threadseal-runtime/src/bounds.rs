@@ -197,6 +197,8 @@ pub(crate) const MAX_ITEM_LEVELS: usize = 32;
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 /// How often an order is taken over before its threads are ended instead.
 pub(crate) const MAX_TAKEOVERS: u64 = 64;
+/// How often in a row an orphaned thread is resumed unasked: something ends its process each time.
+pub(crate) const MAX_ORPHAN_RESUMPTIONS: u64 = 3;
 /// Age from which prices are called old: vendors change theirs.
 pub(crate) const MAX_PRICE_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Most unresolved calls of one thread that are listed in its record.

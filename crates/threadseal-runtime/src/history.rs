@@ -41,6 +41,7 @@ use archive::disagree;
 pub use chain::{ChainLink, VerifiedChain};
 pub use conversation::UNVERIFIED;
 pub(crate) use conversation::{UNRESOLVED, answer_open_calls};
+pub(crate) use record::TIMES_UNASKED;
 pub use record::{Line, Successor, VerifiedRecord};
 use std::collections::BTreeSet;
 pub(crate) use steps::Steps;

@@ -72,6 +72,8 @@ pub struct Orphans {
 pub enum OrphanAction {
     /// Its record gets an end.
     End,
+    /// Its record gets an end, and another thread continues it.
+    Resume,
     /// It is named, and stays as it is.
     Report,
 }
@@ -189,8 +191,9 @@ impl Coordination {
         if let Some(node) = scopes.nested("orphan_detection", "action")? {
             self.orphans.action = match node.text()? {
                 "end" => OrphanAction::End,
+                "resume" => OrphanAction::Resume,
                 "report" => OrphanAction::Report,
-                _ => return Err(node.error("`action` must be end or report")),
+                _ => return Err(node.error("`action` must be end, resume or report")),
             };
         }
         if let Some(node) = scopes.nested("orphan_detection", "stale_threshold_minutes")? {

@@ -30,6 +30,9 @@ use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_verify as verify;
 
+/// The member of `meta` in line 1 that counts how often in a row no person asked for a successor.
+pub(crate) const TIMES_UNASKED: &str = "orphan_resumed";
+
 /// One verified transcript.
 #[derive(Debug)]
 pub struct VerifiedRecord {
@@ -267,6 +270,11 @@ impl VerifiedRecord {
     /// recovery found them in the signed ledger without a result, or their result marks them as
     /// unknown.
     pub fn unresolved(&self) -> Vec<Value> {
+        unresolved_of(self.events())
+    }
+
+    /// The events that its seals cover.
+    pub(crate) fn events(&self) -> impl Iterator<Item = Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
         sealed.filter_map(|line| serde_json::from_slice(&line.bytes).ok())
     }
@@ -277,11 +285,6 @@ impl VerifiedRecord {
             .events()
             .filter(|event| event["event_type"] == "item_used");
         SignedSettings::of(used.map(|mut event| event["payload"].take()))
-        unresolved_of(self.events())
-    }
-
-    /// The events that its seals cover.
-    pub(crate) fn events(&self) -> impl Iterator<Item = Value> {
     }
 
     /// The member `meta` of line 1; null for a transcript of Rye.
@@ -292,6 +295,16 @@ impl VerifiedRecord {
         self.manifest
             .as_ref()
             .map_or(Ok(Value::Null), |manifest| dynamic(&manifest.meta))
+    }
+
+    /// How often in a row it was resumed unasked, up to this thread.
+    ///
+    /// # Errors
+    /// As [`Self::meta_of_line_1`].
+    pub(crate) fn times_unasked(&self) -> Result<u64, Error> {
+        Ok(self.meta_of_line_1()?[TIMES_UNASKED]
+            .as_u64()
+            .unwrap_or_default())
     }
 
     pub(super) fn text_of_line_1(&self, name: &str) -> Result<Option<String>, Error> {

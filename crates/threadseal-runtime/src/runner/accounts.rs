@@ -2,13 +2,17 @@
 
 use super::order::Ran;
 use super::services::Services;
+use crate::limit::{Cost, Limits};
+use crate::model::dynamic;
 use crate::money::{Nanos, Share};
 use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
 use serde_json::json;
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::Recorder;
 
 /// Gives a thread its budget: its own limit, at most what remains of its parent's; a child that
@@ -31,6 +35,22 @@ pub(super) fn set_aside(
         false => services.config.resilience.child_share,
     };
     budgets.reserve_share(id, parent, limit, share, now)
+}
+
+/// What the use of a thread or a run left of the limits of its line 1; of its money by the budget,
+/// where that shows more use.
+pub(super) fn left_of(
+    services: &Services,
+    id: &ThreadId,
+    line_1: Option<&Manifest>,
+) -> Result<Limits, Error> {
+    let line_1 = line_1.ok_or_else(|| Error::refused("the record has no manifest"))?;
+    let folder = services.project.thread(id);
+    let meta = ThreadMeta::read(&services.host, &folder, id, Some(line_1), &services.trust)?;
+    let cost = meta.get().cost.unwrap_or_default();
+    let budget = services.budgets.get(id)?;
+    let spend = budget.map_or(cost.spend, |budget| budget.actual.max(cost.spend));
+    Ok(Limits::from_json(&dynamic(&line_1.limits)?)?.less(&Cost { spend, ..cost }))
 }
 
 /// Counts the requests of a dead process as paid in full, and names them in its record.

@@ -10,6 +10,7 @@ use super::orphans::{self, Found, Healed, Scope};
 use super::parent::{Inherited, ParentThread};
 use super::recover::{self, Recovered};
 use super::resume::{self, Resumable};
+use super::resume_orphans::{self, ResumedOrphan};
 use super::rye_thread::{self, Adoption};
 use super::services::Services;
 use super::starter::{BegunThread, Starter, ThreadStarter};
@@ -84,7 +85,7 @@ impl Engine {
         way: ResumeMode,
         fixed: &Fixed,
     ) -> Result<Ran, Error> {
-        resume::resume(&self.services, STARTER, wanted, way, Some(fixed))
+        resume::resume(&self.services, STARTER, wanted, way, Some(fixed), 0)
     }
 
     /// As [`Engine::run_graph`], under an order of a database.
@@ -107,7 +108,7 @@ impl Engine {
         wanted: &GraphResumption,
         fixed: &Fixed,
     ) -> Result<Ran, Error> {
-        graph_run::resume::resume(&self.services, STARTER, wanted, Some(fixed))
+        graph_run::resume::resume(&self.services, STARTER, wanted, Some(fixed), 0)
     }
 
     /// The file of a directive or a graph that may be used, and the limits that it has without an
@@ -192,7 +193,7 @@ impl Engine {
     /// graph's file changed. Also when calls are unresolved without a decision. Nothing is changed
     /// then. Otherwise as [`Engine::run_graph`].
     pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
-        graph_run::resume::resume(&self.services, STARTER, wanted, None)
+        graph_run::resume::resume(&self.services, STARTER, wanted, None, 0)
     }
 
     /// Continues a run of which a worker was lost, with what is left of its limits.
@@ -200,7 +201,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::resume_graph`].
     pub(crate) fn continue_graph(&self, run: &ThreadId, cancel: &Cancel) -> Result<Ran, Error> {
-        graph_run::resume::go_on(&self.services, STARTER, run, cancel)
+        graph_run::resume::go_on(&self.services, STARTER, run, cancel, 0)
     }
 
     /// Would [`Engine::resume_graph`] continue, and from where? Takes no lock and writes nothing.
@@ -259,6 +260,16 @@ impl Engine {
     /// As [`Engine::heal`].
     pub fn look_for_orphans(&self) -> Result<Found, Error> {
         orphans::scan(&self.services)
+    }
+
+    /// Continues those of `ended`, threads whose process was gone, that no other thread began, where
+    /// the settings ask for that (`orphan_detection.action`); one after the other, to their ends.
+    pub fn resume_orphans<'a>(
+        &self,
+        ended: impl IntoIterator<Item = &'a ThreadId>,
+        cancel: &Cancel,
+    ) -> Vec<ResumedOrphan> {
+        resume_orphans::resume_all(&self.services, STARTER, ended, cancel)
     }
 
     /// Would [`Engine::cancel_suspended`] end it? Writes nothing.
@@ -377,7 +388,7 @@ impl ThreadStarter for Threads {
         wanted: &Resumption,
         way: ResumeMode,
     ) -> Result<Ran, Error> {
-        resume::resume(services, STARTER, wanted, way, None)
+        resume::resume(services, STARTER, wanted, way, None, 0)
     }
 }
 

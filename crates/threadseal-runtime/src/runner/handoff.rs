@@ -127,6 +127,7 @@ fn successor(thread: &mut Thread, linked: &mut bool) -> Result<Thread, Error> {
     let origin = Origin {
         parent: None,
         record: None,
+        unasked: chain.last().record().times_unasked()?,
         notes: given.notes,
         predecessor: Some(Box::new(Live {
             turns: given.turns,

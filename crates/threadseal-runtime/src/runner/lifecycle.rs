@@ -23,6 +23,7 @@ use super::services::Services;
 use super::starter::Starter;
 use super::stop;
 use super::succession::Predecessor;
+use crate::history::TIMES_UNASKED;
 use crate::journal::{Journal, Origin as LedgerOrigin};
 use crate::left_file::LeftFile;
 use crate::model::sealed;
@@ -143,6 +144,8 @@ pub(super) struct Origin<'p> {
     pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
     /// Its record, where an order of a database fixes it.
     pub(super) record: Option<RecordId>,
+    /// How often in a row its chain was resumed unasked; 0 where a person asks.
+    pub(super) unasked: u64,
     /// The first events of its record.
     pub(super) notes: Vec<(&'static str, Value)>,
 }
@@ -294,6 +297,9 @@ impl<R: Runnable> Prepared<R> {
         if let Some(predecessor) = predecessor {
             let id = predecessor.id().as_str().into();
             line_1.insert("predecessor_thread".to_owned(), id);
+        }
+        if origin.unasked > 0 {
+            line_1.insert(TIMES_UNASKED.to_owned(), origin.unasked.into());
         }
         if let Some(parent) = &parent {
             line_1.insert("parent_thread".to_owned(), parent.as_str().into());

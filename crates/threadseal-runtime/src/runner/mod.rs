@@ -31,6 +31,7 @@
 //! | `handoff` | a thread whose model's window is full hands itself over |
 //! | `rye_thread`, `resume` | continuing a thread of Rye; a thread that ended |
 //! | `takeover` | continuing a thread whose worker is gone, in the same record |
+//! | `resume_orphans` | continuing threads that were ended for their dead process |
 //! | `engine` | the entry points |
 
 mod account;
@@ -63,6 +64,7 @@ mod record_writer;
 mod recover;
 mod recovery;
 mod resume;
+mod resume_orphans;
 mod returning;
 mod rye_thread;
 mod sealed_cost;
@@ -84,6 +86,7 @@ pub use order::{GraphOrder, GraphResumption, Order, Ran, ResumeMode, Resumption,
 pub use orphans::{Found, Healed, Scope};
 pub use recover::Recovered;
 pub(crate) use resume::{Resumable, may_go_on_from};
+pub use resume_orphans::ResumedOrphan;
 pub use rye_thread::Adoption;
 pub use services::{Notice, Progress, Services, Watch};
 pub(crate) use stop::KILLED;

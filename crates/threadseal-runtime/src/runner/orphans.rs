@@ -69,7 +69,7 @@ pub(super) fn scan(services: &Services) -> Result<Found, Error> {
         return Ok(Found::Off);
     }
     match settings.action {
-        OrphanAction::End => heal(services, Scope::All).map(Found::Ended),
+        OrphanAction::End | OrphanAction::Resume => heal(services, Scope::All).map(Found::Ended),
         OrphanAction::Report => {
             let found = find(&Records::from(services), settings.stale)?;
             Ok(Found::Left(

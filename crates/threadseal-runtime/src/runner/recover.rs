@@ -68,6 +68,8 @@ pub struct Recovered {
     pub unresolved: Vec<Value>,
     /// Where the bytes are that no seal covered.
     pub tail: Option<PathBuf>,
+    /// Had its record no end of its own?
+    pub was_cut_off: bool,
 }
 
 /// Ends a thread that is marked as running without a process; repairs the end of one that has
@@ -90,6 +92,7 @@ pub(in crate::runner) fn recover(
             head: None,
             unresolved: Vec::new(),
             tail: None,
+            was_cut_off: false,
         });
     }
     let steps = steps_of(services, &folder)?;
@@ -107,6 +110,7 @@ pub(in crate::runner) fn recover(
         opened.recorder.state().manifest().record,
     )?;
     let mut recorder = opened.recorder;
+    let was_cut_off = !recorder.state().is_ended() && successor.is_none();
     let ended = match (recorder.state().is_ended(), &successor) {
         (true, _) => left.ended,
         (false, Some(successor)) => {
@@ -127,6 +131,7 @@ pub(in crate::runner) fn recover(
         head: recorder.state().head().copied(),
         unresolved: left.unresolved,
         tail,
+        was_cut_off,
     })
 }
 

@@ -79,7 +79,7 @@ fn leads_on(chain: &VerifiedChain, thread: &ThreadId) -> Result<(), Error> {
 }
 
 /// Continues a thread that ended or was suspended; under an order of a database only as that fixes
-/// it.
+/// it. `unasked`: how often in a row no person asked.
 ///
 /// # Errors
 /// As `Engine::resume`.
@@ -89,6 +89,7 @@ pub(super) fn resume(
     wanted: &Resumption,
     way: ResumeMode,
     fixed: Option<&Fixed>,
+    unasked: u64,
 ) -> Result<Ran, Error> {
     let last = resumable(&*services.registry, &wanted.thread)?;
     if fixed.is_none() && services.archive().is_original(&last.id)? {
@@ -147,6 +148,7 @@ pub(super) fn resume(
         parent: None,
         predecessor: Some(Box::new(ended(chain, recorder, link, members)?)),
         record: fixed.map(|fixed| fixed.record),
+        unasked,
         notes: given.notes,
     };
     let start = ThreadStart {

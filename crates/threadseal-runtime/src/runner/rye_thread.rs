@@ -235,6 +235,7 @@ impl Original {
         let origin = Origin {
             parent: None,
             record: None,
+            unasked: 0,
             notes: given.notes,
             predecessor: Some(Box::new(Foreign {
                 id: record.id().clone(),

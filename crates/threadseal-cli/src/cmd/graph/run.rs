@@ -13,7 +13,7 @@ use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine_in, told, typed};
 use crate::exit::Outcome;
 use crate::orders::OrderArgs;
-use crate::orphans::end_orphans;
+use crate::orphans;
 use crate::output::Out;
 use clap::Args;
 use threadseal_runtime::item::ItemId;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
             .order
             .follow(&fleet, &given, &engine, cancel, context, out);
     }
-    end_orphans(&engine, context)?;
+    orphans::settle(&engine, &order.cancel, context)?;
     let ran = engine.run_graph(&order)?;
     told(&engine, &ran, context, out)
 }

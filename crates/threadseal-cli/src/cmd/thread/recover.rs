@@ -5,12 +5,15 @@
 //! threadseal thread recover --tree T   its whole tree, children before their parents
 //! threadseal thread recover --all      all of the project, or of the database
 //! ```
-//! Exits 0 if each was ended, 1 if a record was changed, 3 if one was refused for another reason.
+//! With `orphan_detection.action: resume` they are then resumed, but for children, one after the other.
+//! Exits 0 if each was ended and resumed, 1 if a record was changed, 3 if one was refused for another
+//! reason.
 
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::engine::{HoldArgs, holding};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::fleet::DatabaseArgs;
+use crate::orphans;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -18,8 +21,9 @@ use serde_json::{Value, json};
 use threadseal_core::error::Error;
 use threadseal_core::record::ThreadId;
 use threadseal_runtime::bounds::LEASE_TIME;
+use threadseal_runtime::cancel::Cancel;
 use threadseal_runtime::runner::orchestrator::Records;
-use threadseal_runtime::runner::{Engine, Healed, Recovered, Scope};
+use threadseal_runtime::runner::{Engine, Healed, Recovered, ResumedOrphan, Scope};
 
 /// What `thread recover` takes.
 #[derive(Debug, Args)]
@@ -46,25 +50,56 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
     let Some(thread) = &args.thread else {
         if let Some(fleet) = &fleet {
             let healed = fleet.recover_all(&engine, &worker(), LEASE_TIME)?;
-            return several(&fleet.looking(&engine)?, &healed, context, out);
+            return several(&fleet.looking(&engine)?, &healed, &[], context, out);
         }
         let tree = args.tree.as_deref().map(ThreadId::parse).transpose()?;
         let scope = tree.as_ref().map_or(Scope::All, Scope::Tree);
-        return several(&engine, &engine.heal(scope)?, context, out);
+        let healed = engine.heal(scope)?;
+        let resumed = resume(&engine, orphans::cut_off(&healed), context)?;
+        return several(&engine, &healed, &resumed, context, out);
     };
     let id = ThreadId::parse(thread)?;
+    let was_orphan = fleet.is_none() && is_orphaned(&engine, &id)?;
     let recovered = match &fleet {
         Some(fleet) => fleet.recover(&engine, &id, &worker(), LEASE_TIME)?,
         None => engine.recover(&id)?,
     };
+    let cut_off = (was_orphan && recovered.was_cut_off).then_some(&id);
+    let resumed = resume(&engine, cut_off.into_iter(), context)?;
     if context.json {
-        let mut object = members(&id, &recovered);
+        let mut object = members(&id, &recovered, &resumed);
         object["schema"] = "threadseal.thread.recover/1".into();
         out.json(&object);
-        return Ok(Exit::Done);
+    } else {
+        show(&id, &recovered, "", out);
     }
-    show(&id, &recovered, "", out);
-    Ok(Exit::Done)
+    Ok(exit_after(Exit::Done, &resumed))
+}
+
+/// Is the process of this thread of files gone, before it is recovered?
+fn is_orphaned(engine: &Engine, id: &ThreadId) -> Result<bool, Error> {
+    let row = engine.services.registry.get(id)?;
+    let records = Records::from(&engine.services);
+    row.map_or(Ok(false), |row| records.is_orphaned(&row))
+}
+
+/// Resumes those of `ended` that the settings have resumed.
+fn resume<'a>(
+    engine: &Engine,
+    ended: impl Iterator<Item = &'a ThreadId>,
+    context: &Context,
+) -> Result<Vec<ResumedOrphan>, Failure> {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    Ok(orphans::resume(engine, ended, &cancel, context))
+}
+
+/// One that was not resumed is a refusal.
+fn exit_after(exit: Exit, resumed: &[ResumedOrphan]) -> Exit {
+    match exit == Exit::Done && resumed.iter().any(|one| one.ran.is_err()) {
+        true => Exit::Unconfirmed,
+        false => exit,
+    }
 }
 
 /// How it is called while it holds an order.
@@ -73,12 +108,18 @@ fn worker() -> String {
 }
 
 /// Prints what became of each.
-fn several(engine: &Engine, healed: &[Healed], context: &Context, out: &mut Out) -> Outcome {
-    let exit = exit_of(engine, healed)?;
+fn several(
+    engine: &Engine,
+    healed: &[Healed],
+    resumed: &[ResumedOrphan],
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let exit = exit_after(exit_of(engine, healed)?, resumed);
     if context.json {
         let each = |one: &Healed| {
             let mut object = match &one.end {
-                Ok(recovered) => members(&one.id, recovered),
+                Ok(recovered) => members(&one.id, recovered, resumed),
                 Err(_) => json!({"thread_id": one.id.as_str(), "status": null, "head": null,
                                  "unresolved": [], "tail": null}),
             };
@@ -123,10 +164,19 @@ fn exit_of(engine: &Engine, healed: &[Healed]) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-fn members(id: &ThreadId, recovered: &Recovered) -> Value {
-    json!({"thread_id": id.as_str(), "status": recovered.status.as_str(),
+fn members(id: &ThreadId, recovered: &Recovered, resumed: &[ResumedOrphan]) -> Value {
+    let mut object = json!({"thread_id": id.as_str(), "status": recovered.status.as_str(),
            "head": recovered.head.map(|head| head.to_string()), "unresolved": recovered.unresolved,
-           "tail": recovered.tail.as_ref().map(|path| path.display().to_string())})
+           "tail": recovered.tail.as_ref().map(|path| path.display().to_string())});
+    if let Some(resumed) = resumed.iter().find(|resumed| resumed.before == *id) {
+        object["resumed"] = match &resumed.ran {
+            Ok(ran) => {
+                json!({"thread_id": ran.thread.as_str(), "status": ran.status.as_str(), "error": null})
+            }
+            Err(why) => json!({"thread_id": null, "status": null, "error": why.to_string()}),
+        };
+    }
+    object
 }
 
 fn show(id: &ThreadId, recovered: &Recovered, more: &str, out: &mut Out) {

@@ -1,7 +1,11 @@
 //! Threads whose process was killed: they are seen, and end as whole trees.
 
+use super::accept;
 use crate::hook::wait_until;
 use crate::prelude::*;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 const CHILD: &str = "- {calls: [{tool: rye_agent_threads_thread_directive, \
      input: {directive_id: demo/child, inputs: {name: Bob}}}]}\n";
@@ -197,4 +201,178 @@ fn one_tree_is_ended_and_another_is_left() {
     assert_eq!(killed.orphaned(), json!([stranger]));
     killed.recover("").exits(2);
     killed.recover("--all --tree x").exits(2);
+}
+
+/// A provider of this machine, for the model of all threads. It gives each request to the test, and
+/// answers it with a text unless it is silent.
+struct Provider {
+    asked: mpsc::Receiver<Value>,
+    silent: Arc<AtomicBool>,
+}
+
+impl Provider {
+    fn of(sandbox: &Sandbox) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+        let models = format!(
+            "providers:\n  local: {{adapter: openai, base_url: '{url}', key_env: LOCAL_KEY}}\nmodels:\n  - {{id: \
+             claude-haiku-4-5, provider: local, context_window: 8000, prices: {{input: 0.01, output: 0.01}}}}\n"
+        );
+        sandbox.sealed("p/.ai/config/agent/models.yaml", models);
+        sandbox.sealed(SETTINGS, "orphan_detection: {action: resume}\n");
+        let (tell, asked) = mpsc::channel();
+        let silent = Arc::<AtomicBool>::default();
+        let is_silent = Arc::clone(&silent);
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            loop {
+                let (mut stream, request) = accept(&listener);
+                let is_silent = is_silent.load(Ordering::SeqCst);
+                let event = |delta: Value, finish: Value| {
+                    let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
+                    format!("data: {}\n\n", json!({"model": "m-1", "choices": [choice]}))
+                };
+                if !is_silent {
+                    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                    let text = event(json!({"content": "Gladly."}), Value::Null);
+                    let end = event(json!({}), "stop".into());
+                    write!(stream, "{head}{text}{end}data: [DONE]\n\n").unwrap();
+                }
+                if tell
+                    .send(serde_json::from_slice(&request).unwrap())
+                    .is_err()
+                {
+                    return;
+                }
+                // The connection of a request without an answer stays open.
+                open.extend(is_silent.then_some(stream));
+            }
+        });
+        Self { asked, silent }
+    }
+
+    /// The next request, within half a minute.
+    fn next(&self) -> Value {
+        self.asked.recv_timeout(Duration::from_secs(30)).unwrap()
+    }
+}
+
+/// A command that may ask the provider.
+fn with_key(sandbox: &Sandbox, line: &str) -> Command {
+    let mut command = sandbox.command();
+    command.env("LOCAL_KEY", "not-a-real-key").args(words(line));
+    command
+}
+
+const RECOVER: &str = "thread recover --all --project p --json";
+
+// T-RUN-45
+#[test]
+fn a_killed_thread_is_resumed_by_the_settings_with_what_is_left_of_its_limits() {
+    let sandbox = project();
+    let provider = Provider::of(&sandbox);
+    let write =
+        "- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n";
+    let killed = running(&sandbox, write, 2);
+    let first = killed.thread.clone();
+    drop(killed);
+    let ran = Ran::of(with_key(&sandbox, RECOVER).output().unwrap());
+    let ended = ran.exits(0).warns("was resumed as").json();
+    ended.is(
+        json!({"threads/0/thread_id": first.as_str(), "threads/0/status": "error",
+                    "threads/0/resumed/status": "completed"}),
+    );
+    let second = ended["threads"][0]["resumed"]["thread_id"].text();
+    // The call whose end is unknown is named to the model, and one turn of six is gone.
+    let asked = provider.next().to_string();
+    asked.has("do not repeat them unseen").has("demo/count");
+    let folder = sandbox.path("p/.ai/agent/threads").join(second);
+    let lines = json_lines(folder.join("transcript.jsonl"));
+    assert_eq!(lines[0]["payload"]["limits"]["turns"], 5, "{}", lines[0]);
+    assert_eq!(lines[0]["payload"]["meta"]["orphan_resumed"], 1);
+    sandbox.ok("verify p");
+    sandbox.ok("thread inspect --project p");
+    let again = Ran::of(with_key(&sandbox, RECOVER).output().unwrap());
+    assert_eq!(again.exits(0).json()["threads"], json!([]));
+}
+
+// T-RUN-45
+#[test]
+fn a_thread_that_is_killed_again_and_again_is_resumed_a_few_times_alone() {
+    let sandbox = project();
+    let provider = Provider::of(&sandbox);
+    provider.silent.store(true, Ordering::SeqCst);
+    let mut last = running(&sandbox, "", 1).thread.clone();
+    for _ in 0..3 {
+        let mut recovering = with_key(&sandbox, RECOVER)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        provider.next();
+        recovering.kill().unwrap();
+        recovering.wait().unwrap();
+        let orphaned = sandbox.json("thread list --project p")["orphaned"].take();
+        let [next] = orphaned.as_array().unwrap().as_slice() else {
+            panic!("{orphaned}");
+        };
+        assert_ne!(next, last.as_str());
+        next.text().clone_into(&mut last);
+    }
+    let given_up = Ran::of(with_key(&sandbox, RECOVER).output().unwrap());
+    given_up
+        .exits(3)
+        .json()
+        .is(json!({"threads/0/thread_id": last.as_str(), "threads/0/status": "error"}));
+    let again = Ran::of(with_key(&sandbox, RECOVER).output().unwrap());
+    assert_eq!(again.exits(0).json()["threads"], json!([]));
+    assert!(provider.asked.try_recv().is_err());
+    // A person may still continue it.
+    provider.silent.store(false, Ordering::SeqCst);
+    let resume = format!("thread resume {last} -m 'Once more.' --project p");
+    Ran::of(with_key(&sandbox, &resume).output().unwrap()).exits(0);
+    sandbox.ok("verify p");
+}
+
+// T-RUN-45
+#[test]
+fn a_run_resumes_a_killed_tree_at_its_root_and_by_the_models_of_the_settings() {
+    let killed = Killed::new();
+    let sandbox = &killed.sandbox;
+    sandbox.sealed(
+        "p/.ai/tools/demo/count.yaml",
+        "tool_type: command\ncommand: [/bin/true]\n",
+    );
+    sandbox.write(
+        "short.yaml",
+        "answers: [{calls: [{tool: directive_return, input: {path: x}}]}]",
+    );
+    let provider = Provider::of(sandbox);
+    let line = "run demo/greet --project p -i name=Ada --script short.yaml --json";
+    let ran = Ran::of(with_key(sandbox, line).output().unwrap()).exits(0);
+    let ran = ran.warns(&format!("note: {} was resumed as", killed.parent));
+    ran.json()
+        .is(json!({"status": "completed", "outputs/path": "x"}));
+    provider.next().to_string().has("thread_directive");
+    assert!(provider.asked.try_recv().is_err());
+    assert_eq!(killed.orphaned(), json!([]));
+    sandbox.ok("verify p");
+}
+
+// T-RUN-45
+#[test]
+fn an_orphan_whose_record_was_changed_is_not_resumed() {
+    let sandbox = project();
+    let provider = Provider::of(&sandbox);
+    let killed = running(&sandbox, "", 1);
+    let path = killed.folder.join("transcript.jsonl");
+    drop(killed);
+    let forged = read(&path).replace("Ada", "Eve");
+    fs::write(&path, &forged).unwrap();
+    let refused = Ran::of(with_key(&sandbox, RECOVER).output().unwrap());
+    let refused = refused.exits(1).json();
+    assert_eq!(refused["threads"][0]["status"], Value::Null);
+    assert!(refused["threads"][0].get("resumed").is_none(), "{refused}");
+    assert!(provider.asked.try_recv().is_err());
+    assert_eq!(read(&path), forged);
 }

@@ -40,7 +40,7 @@ mod walk;
 pub(super) use prepare::{trusts_parent, typed_inputs};
 pub(super) use run::GraphRun;
 pub use stopped_run::ShownGraph;
-pub(super) use walk::GraphStart;
+pub(super) use walk::{GraphStart, KIND};
 
 #[cfg(test)]
 mod tests;

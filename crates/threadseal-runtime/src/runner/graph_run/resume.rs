@@ -10,6 +10,7 @@
 //! Until the lock nothing is written: a refusal changes nothing, and ends no run. Until the link
 //! the run can be continued as before.
 
+use super::super::accounts::left_of;
 use super::super::held_record;
 use super::super::lifecycle::{Origin, Prepared};
 use super::super::order::{Fixed, GraphOrder, GraphResumption, Ran, Unresolved};
@@ -18,15 +19,14 @@ use super::super::resume::Resumable;
 use super::super::services::{Notice, Services};
 use super::super::starter::Starter;
 use super::super::succession::{Ended, preview};
-use super::call::{Settled, Settlement};
 use super::super::thread::warnings_of;
+use super::call::{Settled, Settlement};
 use super::run::{GraphPlan, GraphRun};
 use super::stopped_run::{self, StoppedRun};
 use super::walk::GraphStart;
 use crate::cancel::Cancel;
 use crate::graph_state::{Position, Standing};
 use crate::item::ItemId;
-use crate::limit::{Cost, Limits};
 use crate::model::dynamic;
 use crate::project_id;
 use crate::status::Status;
@@ -39,7 +39,7 @@ use threadseal_formats::transcript::Link;
 use threadseal_store::recorder::TailPolicy;
 
 /// Continues a run that failed, was stopped or suspended, or whose process died; under an order of
-/// a database only as that fixes it.
+/// a database only as that fixes it. `unasked`: how often in a row no person asked.
 ///
 /// # Errors
 /// As `Engine::resume_graph`.
@@ -48,6 +48,7 @@ pub(in crate::runner) fn resume(
     starter: Starter,
     wanted: &GraphResumption,
     fixed: Option<&Fixed>,
+    unasked: u64,
 ) -> Result<Ran, Error> {
     let stopped = stopped_run::read(services, &wanted.run)?;
     if let Some(fixed) = fixed {
@@ -76,6 +77,7 @@ pub(in crate::runner) fn resume(
     let origin = Origin {
         parent: None,
         record: fixed.map(|fixed| fixed.record),
+        unasked,
         notes: notes(&stopped, missing, left, &settled),
         predecessor: Some(Box::new(take(&services, stopped)?)),
     };
@@ -84,7 +86,8 @@ pub(in crate::runner) fn resume(
     Ok(ran)
 }
 
-/// Continues a run whose worker was lost, with what is left of its limits: no person decided about it.
+/// Continues a run whose worker or process was lost, with what is left of its limits: no person
+/// decided about it.
 ///
 /// # Errors
 /// As [`resume`]; kind `Refused` where a call has no known outcome and its node may not repeat it.
@@ -93,15 +96,16 @@ pub(in crate::runner) fn go_on(
     starter: Starter,
     run: &ThreadId,
     cancel: &Cancel,
+    unasked: u64,
 ) -> Result<Ran, Error> {
     let stopped = stopped_run::read(services, run)?;
     let wanted = GraphResumption {
         run: run.clone(),
         unresolved: Unresolved::Refuse,
-        limits: stopped.left(services)?,
+        limits: left_of(services, run, Some(&stopped.manifest))?,
         cancel: cancel.clone(),
     };
-    resume(services, starter, &wanted, None)
+    resume(services, starter, &wanted, None, unasked)
 }
 
 /// For people: what a lenient project left aside of a record.
@@ -139,11 +143,11 @@ pub(in crate::runner) fn check(
 /// A hook that was asked is no call of the step.
 fn notes(
     stopped: &StoppedRun,
+    missing: Option<(&'static str, Value)>,
     left: Option<Value>,
     settled: &Settled,
 ) -> Vec<(&'static str, Value)> {
     let is_named = project_id::is_named(&stopped.manifest);
-    missing: Option<(&'static str, Value)>,
     let unnamed = (!is_named).then(|| project_id::unnamed(&stopped.id));
     let calls = settled.iter().filter(|(id, _)| !id.starts_with("hook_"));
     let calls = calls.map(|(id, settlement)| settlement.event(id));
@@ -225,21 +229,6 @@ fn take(services: &Services, stopped: StoppedRun) -> Result<Ended, Error> {
 const TAIL_SET_ASIDE: &str = "tail_set_aside";
 
 impl StoppedRun {
-    /// What its use has left of the limits in its line 1. Money is that of the budget where it is more.
-    fn left(&self, services: &Services) -> Result<Limits, Error> {
-        let limits = Limits::from_json(&dynamic(&self.manifest.limits)?)?;
-        let (manifest, trust) = (Some(&self.manifest), &services.trust);
-        let (host, folder) = (&services.host, &self.folder);
-        let meta = ThreadMeta::read(host, folder, &self.id, manifest, trust)?;
-        let cost = meta.get().cost.unwrap_or_default();
-        let budget = services.budgets.get(&self.id)?;
-        let spent = budget.map_or(cost.spend, |budget| budget.actual.max(cost.spend));
-        Ok(limits.less(&Cost {
-            spend: spent,
-            ..cost
-        }))
-    }
-
     /// What is left aside of its record: bytes that no seal covers.
     fn set_aside(&self) -> Option<Value> {
         let tail = &self.tail;

@@ -34,7 +34,7 @@ use threadseal_core::record::ThreadId;
 use threadseal_formats::transcript::Ending;
 
 /// The word in line 1 that marks the thread as a graph run.
-pub(super) const KIND: &str = "graph";
+pub(in crate::runner) const KIND: &str = "graph";
 
 #[derive(Default)]
 pub(in crate::runner) struct GraphStart {

@@ -4,6 +4,7 @@ use super::scene::{
     THREE, demo_graph, engine, entry, fails_at, good, outputs, refuses, resume, run, runs, state,
     three,
 };
+use crate::bounds::MAX_ORPHAN_RESUMPTIONS;
 use crate::testing::prelude::*;
 
 #[test]
@@ -268,4 +269,48 @@ fn a_request_to_cancel_ends_a_run_that_another_engine_walks() {
     scene.verified(&ran.thread).one("cancel_requested");
     resume(&engine, &ran.thread).unwrap().completed();
     assert_eq!(asked.get(), 1);
+}
+
+// T-DEC-07
+#[test]
+fn a_signed_setting_that_is_gone_is_named_by_the_run_that_continues() {
+    const FILE: &str = ".ai/config/agent/resilience.yaml";
+    let mut scene = three();
+    drop(scene.seal(FILE, "limits: {defaults: {depth: 3}}\n"));
+    let run = fails_at(&scene, failing("demo/b"));
+    fs::remove_file(scene.path(FILE)).unwrap();
+    scene.forget_heads();
+    let ran = resume(&good(&scene), &run).unwrap().completed();
+    let events = scene.events(&ran.thread);
+    assert_eq!(
+        events.one("settings_missing")["settings"][0]["id"],
+        "agent/resilience"
+    );
+    ran.warnings.concat().has("agent/resilience");
+}
+
+// T-RUN-45
+#[test]
+fn a_run_whose_process_was_gone_is_resumed_by_the_settings_a_few_times_in_a_row() {
+    let mut scene = three();
+    let run = fails_at(&scene, failing("demo/b"));
+    let ask = |engine: &Engine, run: &ThreadId| {
+        let mut resumed = engine.resume_orphans([run], &Cancel::default());
+        resumed.pop().map(|one| one.ran)
+    };
+    assert!(ask(&good(&scene), &run).is_none());
+    scene.coordination = "orphan_detection: {action: resume}".to_owned();
+    let again = engine(&scene, vec![ok("demo/a"), failing("demo/b")]);
+    let mut last = run.clone();
+    for attempt in 1..=MAX_ORPHAN_RESUMPTIONS {
+        let ran = ask(&again, &last).unwrap().unwrap();
+        let next = ran.ended(Status::Error).thread;
+        let line_1 = &scene.events(&next)[0]["payload"]["meta"];
+        assert_eq!(line_1["orphan_resumed"], attempt);
+        last = next;
+    }
+    ask(&again, &last).unwrap().fails_with("3 times in a row");
+    // A person who resumes it begins anew.
+    let next = resume(&again, &last).unwrap().ended(Status::Error).thread;
+    ask(&good(&scene), &next).unwrap().unwrap().completed();
 }
