@@ -130,6 +130,25 @@ fn limits_carry_over_along_a_chain_and_begin_anew_when_a_person_resumes() {
     assert_eq!((ran.text.as_str(), ran.total().turns), ("Gladly.", 1));
 }
 
+// T-RUN-45
+#[test]
+fn a_chain_that_is_resumed_unasked_has_what_its_limits_have_left_and_passes_its_count_on() {
+    let mut scene = small();
+    let action = "\norphan_detection: {action: resume}";
+    scene.coordination.push_str(action);
+    let mut limited = order("demo/say");
+    limited.limits.turns = Some(30);
+    let first = scene.engine(&reads(8, "Done.")).run(&limited).unwrap();
+    assert_eq!((first.total().turns, first.cost.turns < 9), (9, true));
+    let engine = scene.engine(&reads(40, "never"));
+    let mut resumed = engine.resume_orphans([&first.thread], &Cancel::default());
+    let ran = resumed.pop().unwrap().ran.unwrap();
+    let ran = ran.ended(Status::LimitReached);
+    assert_eq!((ran.total().turns, ran.cost.turns < 21), (21, true));
+    let line_1 = &scene.events(&ran.thread)[0]["payload"]["meta"];
+    assert_eq!(line_1["orphan_resumed"], 1);
+}
+
 #[test]
 fn a_handoff_that_is_refused_leaves_no_link_and_the_thread_can_be_resumed() {
     let scene = small();
