@@ -189,7 +189,7 @@ pub(crate) const MAX_ID_ATTEMPTS: u64 = 1000;
 pub(crate) const MAX_ITEMS: usize = 10_000;
 /// Most events of an unsealed tail that a refusal or an announcement names.
 pub(crate) const MAX_TAIL_EVENTS: usize = 20;
-/// Most unsealed items that the refusal of one names.
+/// Most unsealed items that the refusal of one names, and most lost settings that a record names.
 pub(crate) const MAX_LISTED_ITEMS: usize = 20;
 /// Deepest nesting of folders that hold items.
 pub(crate) const MAX_ITEM_LEVELS: usize = 32;
