@@ -112,7 +112,7 @@ fn hint(report: &Report) -> Option<String> {
             return Some(trust_hint(key, report));
         }
         Verdict::Unsigned => {
-            "the record has no seals, so nothing is proved; to seal it from now on: threadseal seal PATH"
+            "the record has no seals, so nothing is proved; if it was sent to you, ask for its seals, too; to seal your own: threadseal seal PATH"
         }
         Verdict::UnsignedTail
             if report.completeness == Completeness::Final && report.format == Format::Log =>

@@ -189,7 +189,7 @@ fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
         format!(" at entry {entry} of the log")
     });
     complain(&format!(
-        "the previous key {name} has ended{at}; {name} is now {did}; verifiers elsewhere also need the new key, for later seals"
+        "the previous key {name} has ended{at}; {name} is now {did}; verifiers elsewhere also need the new key, for later seals; hint: threadseal id export -o me.id"
     ));
     if old.usage == KeyUsage::Observed && entry.is_none() {
         complain(
