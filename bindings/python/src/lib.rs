@@ -11,6 +11,7 @@
 //! and wherever something is verified.
 #![forbid(unsafe_code)]
 
+mod canonical;
 mod compat;
 mod errors;
 mod home;
@@ -23,6 +24,8 @@ use pyo3::prelude::pymodule;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::canonical::{canonical, canonical_msgpack};
     #[pymodule_export]
     use crate::compat::{jcs_text, new_key, public_of_seed, rye_sign, scroll_seal};
     #[pymodule_export]

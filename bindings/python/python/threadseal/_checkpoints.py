@@ -11,14 +11,14 @@ import hashlib
 import struct
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
-import ormsgpack
-
+from . import _native
 from ._errors import NotVerified
 from ._named import open_named
 from .home import Identity
@@ -28,85 +28,41 @@ from .verifying import open_session
 Key = tuple[str, str]
 """The namespace and the id of a checkpoint."""
 
+MAX_AHEAD = 8
+"""The most calls that wait for their seal while the run that made them continues."""
+
+MAX_SEALING = 4
+"""The most threads of a saver that seal for runs that continue."""
+
 LATER_WINS = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
 """Channels of which a later write of a task takes the place of an earlier one, and their indexes."""
 
 
-def canonical(value: Any) -> bytes:
-    """The bytes of a value; equal for values that a saver may not tell apart.
+def digest_of_typed(kind: str, data: bytes) -> str:
+    """The digest of a value as a serializer of LangGraph gives it.
 
     A tuple is a list, the order of the members of a dict and a set does not count.
 
-    >>> canonical({"b": (1, 2), "a": None}) == canonical({"a": None, "b": [1, 2]})
+    >>> import ormsgpack
+    >>> one, other = ormsgpack.packb({"b": (1, 2), "a": None}), ormsgpack.packb({"a": None, "b": [1, 2]})
+    >>> digest_of_typed("msgpack", one) == digest_of_typed("msgpack", other)
     True
-    >>> canonical(1) == canonical(1.0) or canonical("1") == canonical(1)
-    False
     """
-    if value is None:
-        return b"n"
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    if isinstance(value, int):
-        return _sized(b"i", str(value).encode())
-    if isinstance(value, float):
-        return b"d" + struct.pack(">d", value)
-    if isinstance(value, str):
-        return _sized(b"s", value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, bytes):
-        return _sized(b"b", value)
-    if isinstance(value, Mapping):
-        pairs: Mapping[Any, Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return _joined(b"m", sorted(canonical(name) + canonical(of) for name, of in pairs.items()))
-    if isinstance(value, (list, tuple)):
-        items = cast(Sequence[Any], value)
-        return _joined(b"l", [canonical(item) for item in items])
-    if isinstance(value, _Extension):
-        return b"x" + bytes([value.code]) + _unordered(value.content)
-    raise TypeError(f"{type(value).__name__} has no canonical bytes")
-
-
-def _sized(tag: bytes, content: bytes) -> bytes:
-    return tag + struct.pack(">Q", len(content)) + content
-
-
-def _joined(tag: bytes, parts: list[bytes]) -> bytes:
-    return tag + struct.pack(">Q", len(parts)) + b"".join(parts)
-
-
-@dataclass(frozen=True)
-class _Extension:
-    """A value that LangGraph writes as an extension of MessagePack: a class and its arguments."""
-
-    code: int
-    content: Any
-
-
-def _unordered(content: Any) -> bytes:
-    """The content of an extension; the items of a set in the order of their bytes."""
-    if isinstance(content, list):
-        parts: list[Any] = content  # pyright: ignore[reportUnknownVariableType]
-        if len(parts) == 3 and parts[:2] in (["builtins", "set"], ["builtins", "frozenset"]):
-            return canonical(parts[:2]) + _joined(b"u", sorted(canonical(item) for item in parts[2]))
-    return canonical(content)
-
-
-def _extension(code: int, data: bytes) -> _Extension:
-    return _Extension(code, _unpacked(data))
-
-
-def _unpacked(data: bytes) -> Any:
-    return ormsgpack.unpackb(data, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
-
-
-def digest_of_typed(kind: str, data: bytes) -> str:
-    """The digest of a value as a serializer of LangGraph gives it."""
-    content = canonical(_unpacked(data)) if kind == "msgpack" else data
-    return hashlib.sha256(_sized(b"threadseal-langgraph/1", kind.encode()) + content).hexdigest()
+    content = _native.canonical_msgpack(data) if kind == "msgpack" else data
+    name = kind.encode()
+    start = b"threadseal-langgraph/1" + struct.pack(">Q", len(name)) + name
+    return hashlib.sha256(start + content).hexdigest()
 
 
 def digest_of(value: Any) -> str:
-    """The digest of a value that JSON can hold."""
-    return hashlib.sha256(b"threadseal-langgraph/1 json" + canonical(value)).hexdigest()
+    """The digest of a value that JSON can hold.
+
+    >>> digest_of({"b": (1, 2), "a": None}) == digest_of({"a": None, "b": [1, 2]})
+    True
+    >>> digest_of(1) == digest_of(1.0) or digest_of("1") == digest_of(1)
+    False
+    """
+    return hashlib.sha256(b"threadseal-langgraph/1 json" + _native.canonical(value)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -143,10 +99,21 @@ class Found:
     writes: Sequence[tuple[str, str, str]]
 
 
-class Lineage:
-    """The sealed checkpoints of one thread, and the record that has them. Threads may share it."""
+class _Call:
+    """Events of one call that wait for their seal."""
 
-    def __init__(self, thread_id: str, recorder: Recorder) -> None:
+    def __init__(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        self.events = [_native.event(event_type, payload) for event_type, payload in events]
+        self.done = False
+
+
+class Lineage:
+    """The sealed checkpoints of one thread, and the record that has them. Threads may share it.
+
+    Calls that seal at the same time share a seal: one of them makes it, the others wait.
+    """
+
+    def __init__(self, thread_id: str, recorder: Recorder, start: Callable[[Callable[[], None]], object]) -> None:
         self.thread_id, self.recorder, self.path = thread_id, recorder, recorder.path
         self.lock = threading.RLock()
         self.links: dict[Key, Link] = {}
@@ -154,15 +121,31 @@ class Lineage:
         """By the task and the index of each. LangGraph keeps them while their checkpoint may have no seal yet."""
         self.verified: set[Key] = set()
         """Links whose bytes, and those of all their ancestors, this process has verified."""
+        self.failed: BaseException | None = None
+        """Why a seal could not be made. What was recorded then is read anew from the file."""
+        self._start = start
+        self._sealed = threading.Condition(self.lock)
+        self._sealing = False
+        self._coming = 0
+        self._calls: list[_Call] = []
+        self._last = _Call(())
+        self._last.done = True
 
     @classmethod
-    def open(cls, folder: Path, thread_id: str, identity: Identity, create: bool) -> "Lineage | None":
+    def open(
+        cls,
+        folder: Path,
+        thread_id: str,
+        identity: Identity,
+        create: bool,
+        start: Callable[[Callable[[], None]], object],
+    ) -> "Lineage | None":
         """The lineage of a thread; None where there is none and none is to be begun."""
         found = open_named(folder, "langgraph", thread_id, identity, create)
         if found is None:
             return None
         recorder, events = found
-        opened = cls(thread_id, recorder)
+        opened = cls(thread_id, recorder, start)
         for event in events:
             opened._apply(event.type, event.payload)
         return opened
@@ -173,12 +156,89 @@ class Lineage:
 
     def seal_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """The same of several, under one seal."""
-        listed = list(events)
+        self._until(self._recorded(events))
+
+    def seal_writes(self, event: Mapping[str, Any]) -> None:
+        """Seals writes of a task, with the checkpoint that is being kept meanwhile, if there is one.
+
+        Coroutines do not wait so: they share few threads, and the checkpoint needs one of them.
+        """
+        call = self._recorded([("writes_sealed", event)])
         with self.lock:
-            self.recorder.record_many(listed)
-            self.recorder.seal()
+            self._sealed.wait_for(lambda: call.done or self._coming == 0)
+        self._until(call)
+
+    @contextmanager
+    def coming(self) -> Generator[None]:
+        """A block in which a checkpoint is kept, and then sealed."""
+        with self.lock:
+            self._coming += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._coming -= 1
+                self._sealed.notify_all()
+
+    def seal_checkpoint(self, event: Mapping[str, Any]) -> None:
+        """Seals a checkpoint. If a task of it has written, its run did not wait for the seal, which then follows."""
+        call = self._recorded([("checkpoint_sealed", event)])
+        with self.lock:
+            if (event["ns"], event["id"]) in self.writes and len(self._calls) < MAX_AHEAD:
+                if not self._sealing:
+                    self._sealing = True
+                    self._start(self._seal_waiting)
+                return
+        self._until(call)
+
+    def _recorded(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> _Call:
+        listed = list(events)
+        call = _Call(listed)
+        with self.lock:
+            self._refuse_failed()
+            self._calls.append(call)
+            self._last = call
             for event_type, payload in listed:
                 self._apply(event_type, payload)
+        return call
+
+    def settle(self) -> None:
+        """Returns when everything that was recorded is sealed."""
+        with self.lock:
+            last = self._last
+        self._until(last)
+
+    def _until(self, call: _Call) -> None:
+        while True:
+            with self.lock:
+                self._sealed.wait_for(lambda: call.done or not self._sealing)
+                self._refuse_failed()
+                if call.done:
+                    return
+                self._sealing = True
+            self._seal_waiting()
+
+    def _seal_waiting(self) -> None:
+        """Seals what waits, without the lock: others may record meanwhile."""
+        with self.lock:
+            calls, self._calls = self._calls, []
+        failed: BaseException | None = None
+        try:
+            failures = self.recorder._inner.record_batch([event for call in calls for event in call.events])
+            failed = failures[0][1] if failures else None
+            if failed is None:
+                self.recorder.seal()
+        except BaseException as error:
+            failed = error
+        with self.lock:
+            self.failed, self._sealing = failed, False
+            for call in calls:
+                call.done = True
+            self._sealed.notify_all()
+
+    def _refuse_failed(self) -> None:
+        if self.failed is not None:
+            raise self.failed
 
     def _apply(self, event_type: str, event: Mapping[str, Any]) -> None:
         if event_type == "checkpoint_sealed":
@@ -332,8 +392,11 @@ class Lineage:
 
     def close(self) -> None:
         """Gives the record up."""
-        with self.lock:
+        if self.failed is None:
+            self.settle()
             self.recorder.close()
+        else:
+            self.recorder._inner.abandon()
 
 
 def fits(task: str, write: Write, of: str, channel: str, digest: str) -> bool:
@@ -353,18 +416,31 @@ class Lineages:
         self._open: dict[str, Lineage] = {}
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(MAX_SEALING, "threadseal")
 
     def enter(self, thread_id: str, create: bool = False) -> Lineage | None:
-        """The lineage of a thread, opened and verified. It stays open until `leave`."""
+        """The lineage of a thread, opened and verified. It stays open until `leave`.
+
+        A reader, which begins none, gets it when all that was recorded is sealed.
+        """
         with self._lock:
             found = self._open.pop(thread_id, None)
+            if found is not None and found.failed is not None:
+                found.close()
+                found = None
             if found is None:
-                found = Lineage.open(self.folder, thread_id, self.identity, create)
+                found = Lineage.open(self.folder, thread_id, self.identity, create, self._pool.submit)
             if found is not None:
                 self._open[thread_id] = found
                 self._users[thread_id] += 1
                 self._close_unused()
-            return found
+        if found is not None and not create:
+            try:
+                found.settle()
+            except BaseException:
+                self.leave(found)
+                raise
+        return found
 
     def leave(self, lineage: Lineage) -> None:
         """A call does not use it any more."""

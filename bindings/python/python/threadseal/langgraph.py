@@ -48,6 +48,9 @@ Rows = list[CheckpointTuple]
 Writes = list[PendingWrite]
 Events = list[tuple[str, Mapping[str, Any]]]
 
+UNCHANGING = (str, int, float, bool, bytes)
+"""Values that no graph can change, and that a saver gives back as they are."""
+
 MAX_OPEN = 1024
 """The most threads whose records a saver holds open, unless it is given another number."""
 
@@ -226,10 +229,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         thread_id, ns, parent = _named(config)
         with self._lineages.using(thread_id, create=True) as lineage:
             assert lineage is not None
-            taken, given = self._given(config, checkpoint, metadata)
-            kept = self.inner.put(config, taken, metadata, new_versions)
-            stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
-            self._seal_put(lineage, ns, parent, given, stored)
+            with lineage.coming():
+                taken, given = self._given(config, checkpoint, metadata)
+                kept = self.inner.put(config, taken, metadata, new_versions)
+                stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
+                self._seal_put(lineage, ns, parent, given, stored)
             return kept
 
     async def aput(
@@ -244,10 +248,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         lineage = await asyncio.to_thread(self._lineages.enter, thread_id, True)
         assert lineage is not None
         try:
-            taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
-            kept = await self.inner.aput(config, taken, metadata, new_versions)
-            stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
-            await asyncio.to_thread(self._seal_put, lineage, ns, parent, given, stored)
+            with lineage.coming():
+                taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
+                kept = await self.inner.aput(config, taken, metadata, new_versions)
+                stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
+                await asyncio.to_thread(self._seal_put, lineage, ns, parent, given, stored)
             return kept
         finally:
             self._lineages.leave(lineage)
@@ -260,7 +265,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             assert lineage is not None
             taken, event = self._writes_event(config, writes, task_id, task_path)
             self.inner.put_writes(config, taken, task_id, task_path)
-            lineage.seal("writes_sealed", event)
+            lineage.seal_writes(event)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -371,6 +376,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def _kept(self, value: Any) -> Any:
         """A value as the saver inside gives it back."""
+        if value is None or type(value) in UNCHANGING:
+            return value
         return self.inner.serde.loads_typed(self.inner.serde.dumps_typed(value))
 
     def _digests(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -559,7 +566,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             raise StorageFailed(f"the saver gives checkpoint {id!r} back changed; it has no seal")
         event = {"ns": ns, "parent": parent, "metadata": found.metadata, **given, "values": dict(found.values)}
         known = parent is None or (ns, parent) in lineage.verified
-        lineage.seal("checkpoint_sealed", event)
+        lineage.seal_checkpoint(event)
         if known:
             lineage.note_verified(ns, [id])
 

@@ -23,7 +23,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
-from threadseal import Identity, NotVerified
+from threadseal import Identity, NotVerified, Recorder, StorageFailed
 from threadseal._named import path_of
 from threadseal.langgraph import SealedSaver, UnsealedCheckpoint
 
@@ -668,3 +668,46 @@ def test_the_server_of_the_tests_is_a_real_one(fresh: str) -> None:
     with psycopg.connect(fresh) as connection:
         [version] = connection.execute("SHOW server_version").fetchall()
     assert int(str(version[0]).split(".")[0]) >= 13
+
+
+@pytest.mark.parametrize("mode", ["async", "sync", "exit"])
+def test_a_run_returns_when_all_of_it_is_sealed(tmp_path: Path, identity: Identity, mode: Any) -> None:
+    # Calls share seals, and a seal may follow its checkpoint; never beyond the end of the run.
+    class Count(TypedDict, total=False):
+        count: int
+
+    builder: Any = StateGraph(Count)
+    builder.add_node("step", lambda state: {"count": state["count"] + 1})
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges("step", lambda state: END if state["count"] >= 50 else "step", ["step", END])
+    saver = SealedSaver(InMemorySaver(), tmp_path, identity=identity)
+    graph = builder.compile(checkpointer=saver)
+    for name in ("1", "2", "3"):
+        graph.invoke({"count": 0}, {**thread(name), "recursion_limit": 60}, durability=mode)
+        record = path_of(tmp_path, name).read_bytes()
+        assert threadseal.verify(path_of(tmp_path, name), trust=identity.trust).verdict == "open"
+        assert record.count(b'"checkpoint_sealed"') == (1 if mode == "exit" else 52)
+    assert graph.get_state(thread("2")).values == {"count": 50}
+
+
+# T-PY-33
+def test_after_a_failed_seal_the_record_is_read_anew(
+    tmp_path: Path, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = InMemorySaver()
+    saver = SealedSaver(inner, tmp_path, identity=identity)
+    Agent(saver).ask("Find the leads.", thread())
+    before = ids(saver)
+
+    def full(_: Recorder) -> str:
+        raise StorageFailed("the disk is full")
+
+    with monkeypatch.context() as during:
+        during.setattr(Recorder, "seal", full)
+        with pytest.raises(StorageFailed):
+            Agent(saver).ask("Thank you.", thread())
+    with pytest.warns(UnsealedCheckpoint):
+        assert ids(saver) == before
+    assert Agent(saver).ask("Thank you.", thread())[:4] == CONVERSATION
+    saver.release()
+    assert threadseal.verify(path_of(tmp_path, "1"), trust=identity.trust).verdict == "open"
