@@ -1,3 +1,4 @@
+# pyright: standard
 """What `SealedSaver` adds to a run of LangGraph: `python beside_langgraph.py [FOLDER]`, with a release build.
 
 Each round runs one graph with `SqliteSaver` alone and with seals, in turns; the median of the ratios counts. The
@@ -37,12 +38,17 @@ def step(state: State) -> State:
     return {"count": state.get("count", 0) + 1, "note": "x" * 1000}
 
 
+def after(state: State) -> str:
+    """The next step, or the end."""
+    return END if state.get("count", 0) >= STEPS else "step"
+
+
 def seconds(saver: BaseCheckpointSaver[Any], mode: Literal["async", "sync"]) -> float:
     """The time of one run."""
     builder: Any = StateGraph(State)
     builder.add_node("step", step)
     builder.add_edge(START, "step")
-    builder.add_conditional_edges("step", lambda state: END if state["count"] >= STEPS else "step", ["step", END])
+    builder.add_conditional_edges("step", after, ["step", END])
     graph = builder.compile(checkpointer=saver)
     begin = time.perf_counter()
     config = {"configurable": {"thread_id": "1"}, "recursion_limit": STEPS + 10}
@@ -79,7 +85,9 @@ def main(folder: Path) -> int:
         ratios[mode] = statistics.median(sealed / alone for alone, sealed in pairs)
         steps = [statistics.median(times) / STEPS * 1e3 for times in zip(*pairs, strict=True)]
         limit = f"limit {MAX_RATIO}" if mode == "async" else ""
-        print(f"{mode:6} a step {steps[0]:7.2f} ms alone {steps[1]:7.2f} ms sealed   ratio {ratios[mode]:.2f}   {limit}")
+        print(
+            f"{mode:6} a step {steps[0]:7.2f} ms alone {steps[1]:7.2f} ms sealed   ratio {ratios[mode]:.2f}   {limit}"
+        )
     return int(ratios["async"] > MAX_RATIO)
 
 

@@ -17,6 +17,8 @@ Install it with `pip install threadseal[openai-agents]`.
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +44,17 @@ EVENTS = {
 }
 """The type of the event for each kind of span; others are `span_ended`."""
 
+ASKING = ("generation", "response")
+"""Spans in which a model is asked."""
+
 
 class SealingProcessor(TracingProcessor):
-    """Writes each trace into a native record of its own, sealed after each answer of a model and at its end.
+    """Writes each trace into a native record of its own, sealed whenever a model is asked and at its end.
 
     The record is `FOLDER/TRACE_ID.jsonl`, its thread `openai-agents/TRACE_ID`. A tool call begins with
     `tool_call_start` and ends with `tool_call_result`; a handoff is `handoff`; an answer of a model is `cognition_out`.
-    A fault of recording is logged and does not stop the agent, unless `strict`.
+    The record begins, is sealed and ends while the agent works: `force_flush` and `shutdown` wait for it. A fault of
+    recording is logged and does not stop the agent, unless `strict`: then the agent waits for each seal.
     """
 
     def __init__(
@@ -58,7 +64,8 @@ class SealingProcessor(TracingProcessor):
         self._identity = Identity.of_home() if identity is None else identity
         self._durable, self._strict = durable, strict
         self._lock = threading.Lock()
-        self._open: dict[str, Recorder] = {}
+        self._open: dict[str, Future[Recorder | None]] = {}
+        self._aside = ThreadPoolExecutor(1, "threadseal")
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def path_of(self, trace_id: str) -> Path:
@@ -67,60 +74,94 @@ class SealingProcessor(TracingProcessor):
 
     def on_trace_start(self, trace: Trace) -> None:
         """Begins a record."""
-        with self._guarded("begin", trace.trace_id):
-            path = self.path_of(trace.trace_id)
-            thread = f"openai-agents/{trace.trace_id}"
-            recorder = Recorder(path, thread, identity=self._identity, durable=self._durable)
-            with self._lock:
-                self._open[trace.trace_id] = recorder
-            recorder.record("trace_started", plain(trace.export() or {}))
+        begun = self._do(lambda: self._begun(trace))
+        with self._lock:
+            self._open[trace.trace_id] = begun
 
     def on_trace_end(self, trace: Trace) -> None:
         """Ends the record."""
         with self._lock:
-            recorder = self._open.pop(trace.trace_id, None)
-        if recorder is not None:
+            begun = self._open.pop(trace.trace_id, None)
+        if begun is not None:
+            self._do(lambda: self._ended(begun, trace))
+
+    def on_span_start(self, span: Span[Any]) -> None:
+        """Records that a tool is called; when a model is asked, all that it is asked about gets a seal."""
+        kind = span.span_data.type
+        if kind == "function":
+            self._record(span, "tool_call_start")
+        elif kind in ASKING:
+            with self._lock:
+                begun = self._open.get(span.trace_id)
+            if begun is not None:
+                self._do(lambda: self._sealed(begun, span.trace_id))
+
+    def on_span_end(self, span: Span[Any]) -> None:
+        """Records a span."""
+        self._record(span, EVENTS.get(span.span_data.type, "span_ended"))
+
+    def _do(self, work: Callable[[], Recorder | None]) -> "Future[Recorder | None]":
+        """Does something that waits for the disk: aside, in the order of the calls, unless the agent is to wait."""
+        if not self._strict:
+            return self._aside.submit(work)
+        done: Future[Recorder | None] = Future()
+        done.set_result(work())
+        return done
+
+    def _begun(self, trace: Trace) -> Recorder | None:
+        with self._guarded("begin", trace.trace_id):
+            path, thread = self.path_of(trace.trace_id), f"openai-agents/{trace.trace_id}"
+            recorder = Recorder(path, thread, identity=self._identity, durable=self._durable)
+            recorder.record("trace_started", plain(trace.export() or {}))
+            return recorder
+        return None
+
+    def _sealed(self, begun: "Future[Recorder | None]", trace_id: str) -> None:
+        if (recorder := begun.result()) is not None:
+            with self._guarded("seal", trace_id):
+                recorder.seal()
+
+    def _ended(self, begun: "Future[Recorder | None]", trace: Trace) -> None:
+        if (recorder := begun.result()) is not None:
             with self._guarded("end", trace.trace_id):
                 recorder.end("completed", {"trace_id": trace.trace_id, "name": trace.name})
 
-    def on_span_start(self, span: Span[Any]) -> None:
-        """Records that a tool is called."""
-        if span.span_data.type == "function":
-            self._record(span, "tool_call_start", seal=False)
-
-    def on_span_end(self, span: Span[Any]) -> None:
-        """Records a span; an answer of a model, a tool's result and a handoff are sealed."""
-        kind = span.span_data.type
-        self._record(span, EVENTS.get(kind, "span_ended"), seal=kind in ("generation", "response", "handoff"))
-
-    def _record(self, span: Span[Any], event_type: str, seal: bool) -> None:
+    def _record(self, span: Span[Any], event_type: str) -> None:
         with self._lock:
-            recorder = self._open.get(span.trace_id)
-        if recorder is None:
+            begun = self._open.get(span.trace_id)
+        if begun is None or (recorder := begun.result()) is None:
             return
         with self._guarded("record", span.trace_id):
             recorder.record(event_type, _payload(span))
-            if seal:
-                recorder.seal()
 
     def _guarded(self, act: str, trace_id: str) -> "_Guard":
         return _Guard(act, trace_id, self._strict)
 
     def shutdown(self) -> None:
         """Seals traces that have not ended; their records stay open."""
+        self._rest()
         with self._lock:
             left, self._open = self._open, {}
-        for trace_id, recorder in left.items():
-            with self._guarded("close", trace_id):
-                recorder.close()
+        for trace_id, begun in left.items():
+            if (recorder := begun.result()) is not None:
+                with self._guarded("close", trace_id):
+                    recorder.close()
 
     def force_flush(self) -> None:
         """Makes all events so far durable."""
+        self._rest()
         with self._lock:
-            recorders = list(self._open.items())
-        for trace_id, recorder in recorders:
-            with self._guarded("flush", trace_id):
-                recorder.sync()
+            left = list(self._open.items())
+        for trace_id, begun in left:
+            if (recorder := begun.result()) is not None:
+                with self._guarded("flush", trace_id):
+                    recorder.sync()
+
+    def _rest(self) -> None:
+        """Returns when all that is done aside is done."""
+        with self._lock:
+            aside, self._aside = self._aside, ThreadPoolExecutor(1, "threadseal")
+        aside.shutdown()
 
 
 class _Guard:
