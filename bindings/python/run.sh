@@ -5,6 +5,7 @@
 #   THREADSEAL=path run.sh         puts that command into the wheel instead
 #   PYTHON_VENVS=folder run.sh     keeps the environments there [default: next to cargo's output]
 #   ONLY=langgraph run.sh          of the tests, runs those of this environment alone
+#   CREWAI=1 run.sh                also runs the example of CrewAI, whose environment has a gigabyte
 #   SDIST=1 run.sh                 also builds the source package, which compiles this workspace once more
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -116,6 +117,9 @@ run_tests langgraph tests/with_langgraph
 run_doctests langgraph {_checkpoints,langgraph}.py
 # The program of Claude leaves files in the folder for temporary ones.
 TMPDIR=$work run_tests frameworks tests/with_frameworks
+for example in autogen_agent llamaindex_agent smolagents_agent ${CREWAI:+crewai_crew}; do
+    EXAMPLE=$example TMPDIR=$work run_tests "${example%_*}" tests/with_openinference
+done
 fetch_originals
 run_tests originals tests/with_originals
 check_types

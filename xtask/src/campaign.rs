@@ -64,6 +64,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("kills", Box::new(kills)),
         ("hostile", Box::new(hostile)),
         ("two-verifiers", Box::new(two_verifiers)),
+        ("crewai", Box::new(crewai)),
         ("migrate-sim", Box::new(|| crate::migrate::run(&[]))),
         ("fleet", Box::new(|| crate::fleet::run(&[]))),
         ("fleet-load", Box::new(|| crate::fleet::run(&["--load"]))),
@@ -162,6 +163,17 @@ fn two_verifiers() -> Fallible<bool> {
     let mut command = Command::new("bash");
     command
         .args(["web/run.sh", DIFFERENCES])
+        .current_dir(crate::console::root());
+    Ok(command.status()?.success())
+}
+
+/// Runs the example of CrewAI, whose environment has a gigabyte: the gate runs those of smaller frameworks.
+fn crewai() -> Fallible<bool> {
+    let mut command = Command::new("bash");
+    command
+        .arg("bindings/python/run.sh")
+        .env("CREWAI", "1")
+        .env("ONLY", "crewai")
         .current_dir(crate::console::root());
     Ok(command.status()?.success())
 }

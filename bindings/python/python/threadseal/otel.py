@@ -8,7 +8,8 @@ agent.instrument = InstrumentationSettings(tracer_provider=provider)     # an ag
 
 Each trace has a record of its own, `FOLDER/TRACE_ID.jsonl`, with the thread `otel/TRACE_ID`. A span is an event when it
 ends: `cognition_out` of a model, `tool_call_result` of a tool, `agent_ended` of an agent, by the conventions for
-generative AI; else `span_ended`. Spans without a parent are sealed at once, others with them or after each batch.
+generative AI or those of OpenInference; else `span_ended`. Spans without a parent are sealed at once, others with them
+or after each batch.
 
 Install it with `pip install threadseal[otel]`.
 """
@@ -39,7 +40,10 @@ EVENTS = {
     "execute_tool": "tool_call_result",
     "invoke_agent": "agent_ended",
 }
-"""The type of the event for each `gen_ai.operation.name`; others are `span_ended`."""
+"""The type of the event for each `gen_ai.operation.name`."""
+
+OPENINFERENCE_EVENTS = {"LLM": "cognition_out", "TOOL": "tool_call_result", "AGENT": "agent_ended"}
+"""The type of the event for each `openinference.span.kind`; other spans are `span_ended`."""
 
 
 class SpanExporter(sdk_export.SpanExporter):
@@ -79,9 +83,8 @@ class SpanExporter(sdk_export.SpanExporter):
         trace_id = format_trace_id(0 if context is None else context.trace_id)
         recorder = self._open.pop(trace_id, None) or self._begun(trace_id)
         self._open[trace_id] = recorder
-        operation = (span.attributes or {}).get("gen_ai.operation.name")
         payload: dict[str, Any] = json.loads(span.to_json())
-        recorder.record(EVENTS.get(str(operation), "span_ended"), payload)
+        recorder.record(_event_type(span), payload)
         return recorder
 
     def _begun(self, trace_id: str) -> Recorder:
@@ -110,6 +113,12 @@ class SpanExporter(sdk_export.SpanExporter):
                 recorder.end("completed")
             except (ThreadSealError, OSError) as error:
                 LOGGER.warning("cannot end the record of %s: %s", recorder.thread, error)
+
+
+def _event_type(span: sdk.ReadableSpan) -> str:
+    attributes = span.attributes or {}
+    kind, operation = attributes.get("openinference.span.kind"), attributes.get("gen_ai.operation.name")
+    return EVENTS.get(str(operation)) or OPENINFERENCE_EVENTS.get(str(kind), "span_ended")
 
 
 class SpanProcessor(sdk.SpanProcessor):

@@ -20,7 +20,18 @@ from threadseal._checkpoints import digest_of, digest_of_typed
 LENGTHS = (0, 15, 16, 31, 32, 255, 256, 65535, 65536)
 VALUES: list[Any] = [
     *(None, True, False, 0, 127, 128, -1, -32, -33, -129, 2**31, -(2**63), 2**64 - 1),
-    *(0.0, -0.0, 1.5, float("inf"), float("nan"), "é", "x", datetime(2026, 1, 1, tzinfo=UTC), UUID(int=7), Decimal("1.5")),
+    *(
+        0.0,
+        -0.0,
+        1.5,
+        float("inf"),
+        float("nan"),
+        "é",
+        "x",
+        datetime(2026, 1, 1, tzinfo=UTC),
+        UUID(int=7),
+        Decimal("1.5"),
+    ),
     *("x" * length for length in LENGTHS),
     *(b"x" * length for length in LENGTHS),
     *([None] * length for length in LENGTHS),
