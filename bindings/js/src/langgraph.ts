@@ -12,12 +12,13 @@ import {
   type ChannelVersions, type Checkpoint, type CheckpointListOptions, type CheckpointMetadata, type CheckpointTuple,
   type PendingWrite, type WritesSortKey,
 } from "@langchain/langgraph-checkpoint";
+import { Appender, type AppenderOptions } from "./appender.js";
 import { InputError, StateError } from "./errors.js";
-import { ThreadLedger, type LedgerOptions, type Step } from "./ledger.js";
+import { ThreadLedger, type Effect, type Step } from "./ledger.js";
 
 type Config = Parameters<BaseCheckpointSaver["getTuple"]>[0];
 
-export interface SealedSaverOptions extends LedgerOptions {
+export interface SealedSaverOptions extends AppenderOptions {
   /** The folder of the ledgers: one for each thread. */
   ledgers: string;
 }
@@ -29,12 +30,14 @@ const MAX_HELD_THREADS = 1000;
 export class SealedSaver<V extends string | number = number> extends BaseCheckpointSaver<V> {
   readonly #inner: BaseCheckpointSaver<V>;
   readonly #options: SealedSaverOptions;
+  readonly #appender: Appender;
   readonly #ledgers = new Map<string, ThreadLedger<ThreadState>>();
 
   constructor(inner: BaseCheckpointSaver<V>, options: SealedSaverOptions) {
     super(inner.serde);
     this.#inner = inner;
     this.#options = options;
+    this.#appender = new Appender(options.ledgers, options);
   }
 
   async getTuple(config: Config): Promise<CheckpointTuple | undefined> {
@@ -121,6 +124,45 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
     await this.#ledger(threadId).step({ type: "thread_deleted", payload }, () => this.#inner.deleteThread(threadId));
   }
 
+  /** Seals what the store has of a thread that is older than this saver; the number of its checkpoints.
+   *
+   * Nothing shows what was changed before: look at it first. */
+  async adopt(threadId: string): Promise<number> {
+    const ledger = this.#ledger(threadId);
+    const state = await ledger.state();
+    const found: CheckpointTuple[] = [];
+    for await (const tuple of this.#inner.list({ configurable: { thread_id: threadId } })) found.unshift(tuple);
+    let count = 0;
+    for (const tuple of found) {
+      const { ns } = placeOf(tuple.config);
+      if (state.space(ns).checkpoints.has(tuple.checkpoint.id)) continue;
+      // It is stored already.
+      for (const effect of await this.#effectsOf(threadId, ns, tuple)) await ledger.step(effect, async () => {});
+      count += 1;
+    }
+    return count;
+  }
+
+  /** The steps that seal a checkpoint as it is. Of its writes only the order is known, not the places. */
+  async #effectsOf(thread: string, ns: string, tuple: CheckpointTuple): Promise<Effect[]> {
+    const place = { thread_id: thread, checkpoint_ns: ns, checkpoint_id: tuple.checkpoint.id };
+    const parent = tuple.parentConfig === undefined ? null : (getCheckpointId(tuple.parentConfig) || null);
+    const checkpoint = (await this.#fixed(tuple.checkpoint)).digest;
+    const metadata = (await this.#fixed(tuple.metadata)).digest;
+    const effects: Effect[] = [{ type: "checkpoint_put", payload: { ...place, parent_id: parent, checkpoint, metadata } }];
+    for (const [at, [task, channel, value]] of (tuple.pendingWrites ?? []).entries()) {
+      const write = { idx: WRITES_IDX_MAP[channel] ?? at, channel, value: (await this.#fixed(value)).digest };
+      const path = String(at).padStart(8, "0");
+      effects.push({ type: "writes_put", payload: { ...place, task_id: task, task_path: path, writes: [write] } });
+    }
+    return effects;
+  }
+
+  /** Ends the process that seals. The saver stays usable: a later call starts another one. */
+  close(): Promise<void> {
+    return this.#appender.close();
+  }
+
   override getNextVersion(current: V | undefined): V {
     return this.#inner.getNextVersion(current);
   }
@@ -148,7 +190,7 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
 
   #ledger(thread: string): ThreadLedger<ThreadState> {
     const held = this.#ledgers.get(thread);
-    const ledger = held ?? new ThreadLedger(this.#options.ledgers, thread, this.#options, () => new ThreadState(thread), apply);
+    const ledger = held ?? new ThreadLedger(this.#options.ledgers, thread, this.#appender, this.#options, () => new ThreadState(thread), apply);
     // The order of the map is that of the last use.
     this.#ledgers.delete(thread);
     this.#ledgers.set(thread, ledger);

@@ -1,6 +1,7 @@
 // One signed ledger for each thread of a framework, through `threadseal ledger` (spec/ledger.md).
 //
 //   started ─► the store of the framework ─► completed     a process that dies between them leaves an open step
+//   appender.ts                                            one process appends to the ledgers of all threads
 //
 // A ledger is verified once, when a process first needs it. What this process appends it knows; of what another process
 // appended, the whole is verified again.
@@ -8,7 +9,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readFile } from "node:fs/promises";
 import path from "node:path";
-import { printedError, runToEnd, type CommandOptions } from "./command.js";
+import type { Appender, AppenderOptions } from "./appender.js";
+import { printedError, runToEnd } from "./command.js";
 import { verify } from "./core.js";
 import { CommandError, StateError } from "./errors.js";
 import { Report, type ReportFields } from "./report.js";
@@ -29,11 +31,6 @@ export interface Step {
   effect: Effect;
 }
 
-export interface LedgerOptions extends CommandOptions {
-  /** The name of the signing key. By default `self`. */
-  key?: string;
-}
-
 /** Ledgers that change while they are read so often are given up. */
 const MAX_READS = 5;
 /** The most bytes of a thread's id that names its ledger itself. */
@@ -43,7 +40,8 @@ const MAX_PLAIN_RUN_BYTES = 100;
 export class ThreadLedger<State> {
   readonly #folder: string;
   readonly #run: string;
-  readonly #options: LedgerOptions;
+  readonly #options: AppenderOptions;
+  readonly #appender: Appender;
   readonly #begin: () => State;
   readonly #apply: (state: State, step: Step) => void;
   #state: State | undefined;
@@ -55,9 +53,10 @@ export class ThreadLedger<State> {
   #pending: { line: string; step: Step; resolve: () => void; reject: (error: unknown) => void }[] = [];
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: string, thread: string, options: LedgerOptions, begin: () => State, apply: (state: State, step: Step) => void) {
+  constructor(folder: string, thread: string, appender: Appender, options: AppenderOptions, begin: () => State, apply: (state: State, step: Step) => void) {
     this.#folder = path.resolve(options.cwd ?? ".", folder);
     this.#run = runOf(thread);
+    this.#appender = appender;
     this.#options = options;
     this.#begin = begin;
     this.#apply = apply;
@@ -164,14 +163,14 @@ export class ThreadLedger<State> {
   #append(step: Step): Promise<void> {
     const node = step.effect.type;
     const effect = step.status === "started" ? step.effect : { type: step.effect.type };
-    const line = JSON.stringify({ step_id: step.id, node, status: step.status, effect });
+    const line = JSON.stringify({ run_id: this.#run, step_id: step.id, node, status: step.status, effect });
     return new Promise((resolve, reject) => {
       this.#pending.push({ line, step, resolve, reject });
       void this.#exclusively(() => this.#write());
     });
   }
 
-  /** Writes all steps that wait, with one process. */
+  /** Writes all steps that wait together. */
   async #write(): Promise<void> {
     const taken = this.#pending;
     this.#pending = [];
@@ -194,20 +193,13 @@ export class ThreadLedger<State> {
   }
 
   async #appendLines(lines: readonly string[]): Promise<number> {
-    const { key, passphraseFile } = this.#options;
-    const args = ["ledger", "append", "--json", "--sign", `--run=${this.#run}`];
-    if (key !== undefined) args.push(`--key=${key}`);
-    if (passphraseFile !== undefined) args.push(`--passphrase-file=${passphraseFile}`);
-    const { stdout, exit, running } = await runToEnd([...args, this.#folder], this.#options, `${lines.join("\n")}\n`);
-    const error = stdout === "" ? running.failure(exit) : printedError(stdout, running, exit);
-    if (error instanceof CommandError) {
+    try {
+      return await this.#appender.append(this.#run, lines);
+    } catch (error) {
       // A ledger that is gone has a verdict, which shows more.
-      await this.#read();
+      if (error instanceof CommandError) await this.#read();
+      throw error;
     }
-    if (error !== undefined) throw error;
-    const [run] = (JSON.parse(stdout) as { runs: { records: number }[] }).runs;
-    if (exit !== 0 || run === undefined) throw running.failure(exit);
-    return run.records;
   }
 }
 

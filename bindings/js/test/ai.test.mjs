@@ -143,6 +143,7 @@ test("a second run continues the conversation of a verified record", async () =>
   assert.equal(json(options, ["verify", "shop-1.jsonl", "shop-2.jsonl"]).exit, 0);
 });
 
+// T-JS-20
 test("a record that was changed between two runs is refused, and so is its conversation", async () => {
   const { options, key, file } = scene();
   const recorder = await Recorder.start("shop/1", options);
@@ -156,6 +157,7 @@ test("a record that was changed between two runs is refused, and so is its conve
   await assert.rejects(conversation(fs.readFileSync(file("shop-1.jsonl")), { trust: key }), refused);
 });
 
+// T-JS-21
 test("no model is asked, and no tool runs, for what is not recorded", async () => {
   const { options, file } = scene();
   const recorder = await Recorder.start("shop/1", options);

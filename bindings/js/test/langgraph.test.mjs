@@ -1,5 +1,6 @@
 // LangGraph itself over a sealed saver: a run continues in another process, and nothing that was changed meanwhile is used.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -9,7 +10,7 @@ import { Annotation, Command, DeltaChannel, END, MessagesAnnotation, MemorySaver
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { InputError, StateError, VerdictError } from "threadseal";
 import { SealedSaver } from "threadseal/langgraph";
-import { json, scene, tamper } from "./scene.mjs";
+import { app, json, scene, tamper } from "./scene.mjs";
 
 const of = (thread) => ({ configurable: { thread_id: thread } });
 
@@ -116,6 +117,7 @@ const ATTACKS = {
 };
 
 for (const [name, statements] of Object.entries(ATTACKS)) {
+  // T-JS-30
   test(`between two runs: ${name}`, async () => {
     const made = stored();
     await begin(made.process());
@@ -132,6 +134,7 @@ for (const [name, statements] of Object.entries(ATTACKS)) {
   });
 }
 
+// T-JS-31
 test("between two runs: the ledger changed, cut, taken away, or the whole of an earlier time", async () => {
   const attacks = {
     tampered: (ledger) => tamper(ledger, '"checkpoint_ns":""', '"checkpoint_ns":"x"'),
@@ -158,6 +161,7 @@ test("between two runs: the ledger changed, cut, taken away, or the whole of an 
   }
 });
 
+// T-JS-32
 test("a list that lacks a checkpoint is refused, also where a limit ends it", async () => {
   const made = stored();
   await begin(made.process());
@@ -181,6 +185,7 @@ test("a list that lacks a checkpoint is refused, also where a limit ends it", as
   await assert.rejects(history, /does not have it/);
 });
 
+// T-JS-33
 test("a channel of deltas is rebuilt from sealed writes alone", async () => {
   const made = stored();
   const State = Annotation.Root({ log: () => new DeltaChannel((log, more) => log.concat(...more), { initialValueFactory: () => [] }) });
@@ -204,6 +209,7 @@ function failing(inner, method, when) {
   return inner;
 }
 
+// T-JS-34
 test("a store that fails before or after it stored leaves a thread that continues", async () => {
   for (const method of ["put", "putWrites"]) {
     for (const when of ["before", "after"]) {
@@ -223,6 +229,7 @@ test("a store that fails before or after it stored leaves a thread that continue
   }
 });
 
+// T-JS-34
 test("a process that died between the ledger and the store leaves a thread that continues", async () => {
   for (const when of ["before", "after"]) {
     const made = stored();
@@ -259,6 +266,7 @@ test("two processes take turns on one thread", async () => {
   assert.equal(verified(made).exit, 0);
 });
 
+// T-JS-35
 test("a deleted thread begins anew, and a thread that came back is refused", async () => {
   const made = stored();
   const saver = made.process();
@@ -276,6 +284,7 @@ test("a deleted thread begins anew, and a thread that came back is refused", asy
   assert.equal(verified(made).exit, 0);
 });
 
+// T-JS-36
 test("a node that changes what it stored changes nothing that is sealed", async () => {
   const { options } = scene();
   const saver = new SealedSaver(new MemorySaver(), { ...options, ledgers: "ledgers" });
@@ -287,6 +296,65 @@ test("a node that changes what it stored changes nothing that is sealed", async 
     .addEdge(START, "a").addEdge("a", "b").addEdge("b", END).compile({ checkpointer: saver });
   await graph.invoke({}, of("t1"));
   for await (const { checkpoint } of saver.list(of("t1"))) assert.ok(checkpoint.id);
+});
+
+/** A command that notes each start and its process. */
+function counted({ options, file }) {
+  fs.writeFileSync(file("counted"), `#!/bin/sh\necho "$$ $*" >>'${file("starts")}'\nexec '${options.command}' "$@"\n`, { mode: 0o755 });
+  const starts = () => fs.readFileSync(file("starts"), "utf8").split("\n").filter((line) => line.includes("ledger append"));
+  return { command: file("counted"), starts };
+}
+
+// T-JS-37
+test("one process seals for all threads, and another one when it was killed", async () => {
+  const made = scene();
+  const { command, starts } = counted(made);
+  const saver = new SealedSaver(new MemorySaver(), { ...made.options, command, ledgers: "ledgers" });
+  await Promise.all(["t1", "t2", "t3"].map((thread) => begin(saver, thread)));
+  assert.equal(starts().length, 1);
+  process.kill(Number(starts()[0].split(" ")[0]), "SIGKILL");
+  const resumed = () => payments(saver).invoke(new Command({ resume: "Yes." }), of("t1"));
+  // It may be noticed by the call that needs it.
+  const { messages } = await resumed().catch(resumed);
+  assert.equal(messages.at(-1).content, "paid 10");
+  assert.equal(starts().length, 2);
+  await saver.close();
+  assert.ok(await saver.getTuple(of("t2")));
+  await payments(saver).invoke(new Command({ resume: "Yes." }), of("t2"));
+  assert.equal(starts().length, 3);
+  await saver.close();
+  assert.equal(verified(made).exit, 0);
+});
+
+test("a process that only waits for its saver ends", () => {
+  const made = scene();
+  const program = `import { MemorySaver } from "@langchain/langgraph";
+    import { SealedSaver } from "threadseal/langgraph";
+    const saver = new SealedSaver(new MemorySaver(), ${JSON.stringify({ ...made.options, ledgers: "ledgers" })});
+    await saver.deleteThread("t1");
+    console.log("done");`;
+  const options = { cwd: app, encoding: "utf8", timeout: 8_000 };
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", program], options);
+  assert.deepEqual([status, stdout], [0, "done\n"], stderr);
+});
+
+// T-JS-38
+test("a thread that is older than its saver is adopted, and sealed from then on", async () => {
+  const made = stored();
+  await begin(SqliteSaver.fromConnString(made.database));
+  await assert.rejects(made.process().getTuple(of("t1")), /it is not sealed/);
+  const count = await made.process().adopt("t1");
+  assert.equal(count, 3);
+  assert.equal(await made.process().adopt("t1"), 0);
+  const copy = path.join(made.cwd, "copy.db");
+  made.change("UPDATE checkpoints SET type = type");
+  fs.copyFileSync(made.database, copy);
+  made.change(...ATTACKS["a sum in the newest checkpoint"]);
+  await assert.rejects(payments(made.process()).invoke(new Command({ resume: "Yes." }), of("t1")), StateError);
+  fs.copyFileSync(copy, made.database);
+  const { messages } = await payments(made.process()).invoke(new Command({ resume: "Yes." }), of("t1"));
+  assert.equal(messages.at(-1).content, "paid 10");
+  assert.equal(verified(made).exit, 0);
 });
 
 test("threads of any name have ledgers of their own", async () => {

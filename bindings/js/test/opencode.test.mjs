@@ -68,6 +68,7 @@ function settings(port) {
   return home;
 }
 
+// T-JS-40
 test("a session of OpenCode itself is sealed by the plugin, and a changed copy is refused", async (t) => {
   const model = spawn("python3", ["-c", "import sys, model; print(model.serve().server_port, flush=True); sys.stdin.read()"], {
     env: { ...process.env, PYTHONPATH: path.join(root, "interop/agents"), PYTHONDONTWRITEBYTECODE: "1" }, stdio: ["pipe", "pipe", "inherit"],

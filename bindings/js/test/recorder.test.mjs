@@ -33,6 +33,7 @@ test("events are durable one by one, sealed and verified", async () => {
   assert.deepEqual(events.filter(({ event_type: type }) => type === "note").map(({ payload }) => payload.at), [...lines.keys()]);
 });
 
+// T-JS-11
 test("a refused line is an error of its call, and of the end", async () => {
   const { options } = scene();
   const recorder = await Recorder.start("demo/1", options);
@@ -45,6 +46,7 @@ test("a refused line is an error of its call, and of the end", async () => {
   await assert.rejects(recorder.end(), (error) => error instanceof CommandError && error.exit === 2 && /2 lines were refused/.test(error.message));
 });
 
+// T-JS-10
 test("a record that was changed, cut or rolled back between two runs is not continued", async () => {
   for (const [change, verdict] of [
     [(file) => tamper(file, "pay 10", "pay 90"), "tampered"],
@@ -100,6 +102,7 @@ async function killed(thread) {
   await new Promise((done) => setTimeout(done, 50));
 }
 
+// T-JS-11
 test("what is not in the record is an error", async () => {
   const { options } = scene();
   await assert.rejects(Recorder.start("demo/1", { ...options, command: "/nowhere/threadseal" }), (error) => {

@@ -9,7 +9,7 @@ import {
   InputError, Report, ThreadSealError, VerdictError, checkProof, exitOf, openSession, prove, verifiedEvents, verify, version,
 } from "threadseal";
 import { verifyFile } from "threadseal/node";
-import { KEY, command, folder, json, testkit } from "./scene.mjs";
+import { KEY, command, folder, json, root, testkit } from "./scene.mjs";
 
 const native = path.join(testkit, "transcripts/native");
 const valid = fs.readFileSync(path.join(native, "valid.jsonl"));
@@ -78,6 +78,7 @@ test("a record is verified from bytes, a buffer, a Blob and a stream", async () 
   }
 });
 
+// T-JS-01
 test("a changed record is refused with its report, by any trust", async () => {
   const edited = Buffer.from(valid);
   edited[edited.indexOf("payload") + 20] ^= 1;
@@ -104,6 +105,7 @@ test("a changed record is refused with its report, by any trust", async () => {
   }
 });
 
+// T-JS-02
 test("a head that is asked for must be there", async () => {
   const { head } = (await verify(valid, { trust: KEY })).results[0];
   assert.ok((await verify(valid, { trust: KEY, expectHead: head, exactHead: true })).verified);
@@ -112,6 +114,7 @@ test("a head that is asked for must be there", async () => {
   await assert.rejects(verify(valid, { exactHead: true }), InputError);
 });
 
+// T-JS-01
 test("events are those of the sealed lines, and none after the last good seal", async () => {
   const events = [];
   for await (const event of verifiedEvents(valid, { trust: KEY })) events.push(event);
@@ -128,6 +131,7 @@ test("events are those of the sealed lines, and none after the last good seal", 
   assert.ok(accepted.length < grown.toString().trimEnd().split("\n").length);
 });
 
+// T-JS-03
 test("bytes that are changed after the verdict change no event", async () => {
   const shared = Buffer.from(valid);
   const events = verifiedEvents(shared, { trust: KEY });
@@ -139,6 +143,7 @@ test("bytes that are changed after the verdict change no event", async () => {
   assert.deepEqual(rest, valid.toString().trimEnd().split("\n").slice(1));
 });
 
+// T-JS-04
 test("a turn is proved, and the proof is checked without the record", async () => {
   const session = await openSession(valid, { trust: KEY });
   const { turn, text } = session.rows().find((row) => row.turn > 0);
@@ -180,6 +185,7 @@ test("mistakes of a caller are errors, and name the next step", async () => {
   assert.match(await version(), /^\d+\.\d+\.\d+$/);
 });
 
+// T-JS-05
 test("the second verifier of the package has the same verdicts", async () => {
   const { NativeVerifier } = await import("threadseal/verifier/native");
   const { parseHex } = await import("threadseal/verifier/bytes");
@@ -194,4 +200,41 @@ test("the second verifier of the package has the same verdicts", async () => {
     same += 1;
   }
   assert.ok(same > 20, `${same} records`);
+});
+
+// T-JS-06
+test("the record to try is the one that its page publishes, by the command and both verifiers", async () => {
+  const { NativeVerifier } = await import("threadseal/verifier/native");
+  const { checkTurnProof } = await import("threadseal/verifier/turn-proof");
+  const { parseHex } = await import("threadseal/verifier/bytes");
+  const demo = path.join(root, "docs/demo");
+  const [page, record, proof] = ["README.md", "record.jsonl", "turn-2.turn-proof"].map((name) => fs.readFileSync(path.join(demo, name)));
+  const [, head, key] = /^head: (\S+)\nkey: {2}(\S+)$/m.exec(page.toString());
+  const entry = { name: "author", key: parseHex(key, 32), usages: ["native"] };
+  const trust = { entries: [entry], pins: [], now: Date.now() / 1000 };
+  const here = { cwd: folder(), home: "home" };
+  fs.copyFileSync(path.join(demo, "author.id"), path.join(here.cwd, "author.id"));
+
+  /** The verdicts of the command, of its core as WebAssembly, and of the second verifier. */
+  const verdicts = async (bytes, proved) => {
+    fs.writeFileSync(path.join(here.cwd, "record.jsonl"), bytes);
+    fs.writeFileSync(path.join(here.cwd, "proof"), proved);
+    const second = new NativeVerifier({ trust, bodies: "unread" });
+    await second.push(bytes);
+    const id = { name: "author.id", bytes: fs.readFileSync(path.join(demo, "author.id")) };
+    return [
+      json(here, ["verify", "record.jsonl", "--id", "author.id", "--expect-head", head]).results[0].verdict,
+      (await verify(bytes, { trust: id, expectHead: head })).results[0].verdict,
+      (await second.finish()).verdict,
+      json(here, ["check-proof", "proof", "--id", "author.id"]).result.verdict,
+      (await checkProof(proved, { trust: id })).result.verdict,
+      (await checkTurnProof(proved, { trust })).verdict,
+    ];
+  };
+  assert.deepEqual([...new Set(await verdicts(record, proof))], ["verified"]);
+  const changed = (bytes) => Buffer.from(bytes.toString().replace("paid 10 euro", "paid 90 euro"));
+  assert.deepEqual([...new Set(await verdicts(changed(record), changed(proof)))], ["tampered"]);
+  const lines = record.toString().split("\n");
+  const cut = Buffer.from(`${lines.slice(0, 7).join("\n")}\n`);
+  assert.deepEqual((await verdicts(cut, proof)).slice(0, 2), ["truncated", "truncated"]);
 });

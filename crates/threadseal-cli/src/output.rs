@@ -116,7 +116,6 @@ impl Out {
     }
 
     /// One object of several, each with the exit code of its own round.
-    #[cfg(feature = "cloud")]
     pub(crate) fn json_round(&mut self, value: &impl Serialize, exit: Exit) {
         self.json(value);
         self.close(exit);

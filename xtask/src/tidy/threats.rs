@@ -7,6 +7,8 @@
 //!                    fn some_test() {
 //! bindings/…/test.py # T-PY-07
 //!                    def test_it() -> None:
+//! bindings/…/a.mjs   // T-JS-07
+//!                    test("it holds", () => {
 //! threats/tests.md   generated: which test carries which id
 //! ```
 //! A row without a test is marked as open, and the list in `threats/README.md` names it.
@@ -266,30 +268,54 @@ fn carriers(repository: &Repository) -> (Vec<Carrier<'_>>, Vec<String>) {
             }
         }
     }
-    for (file, text) in repository.ending(".py") {
-        let (found, wrong) = carriers_in_python(file, text);
-        carriers.extend(found);
-        faults.extend(wrong);
+    for language in [PYTHON, JAVASCRIPT] {
+        for (file, text) in repository.ending(language.ending) {
+            let (found, wrong) = language.carriers(file, text);
+            carriers.extend(found);
+            faults.extend(wrong);
+        }
     }
     (carriers.into_iter().collect(), faults)
 }
 
-/// The same in a file of Python: decorators may be between a comment and its test.
-fn carriers_in_python<'a>(file: &'a str, text: &'a str) -> (Vec<Carrier<'a>>, Vec<String>) {
-    let (mut carriers, mut faults) = (Vec::new(), Vec::new());
-    let lines: Vec<&str> = text.lines().collect();
-    for (index, line) in lines.iter().enumerate() {
-        let ids = line.trim().strip_prefix("# ").unwrap_or_default();
-        if !ids.split(' ').next().is_some_and(is_id) {
-            continue;
+/// A language whose tests are found by their first lines.
+struct Language {
+    ending: &'static str,
+    comment: &'static str,
+    /// The name of the test that a line begins.
+    test: fn(&str) -> Option<&str>,
+}
+
+const PYTHON: Language = Language {
+    ending: ".py",
+    comment: "# ",
+    test: python_test,
+};
+
+const JAVASCRIPT: Language = Language {
+    ending: ".test.mjs",
+    comment: "// ",
+    test: javascript_test,
+};
+
+impl Language {
+    /// Each id above a test, as in Rust: decorators and loops may be between a comment and its test.
+    fn carriers<'a>(&self, file: &'a str, text: &'a str) -> (Vec<Carrier<'a>>, Vec<String>) {
+        let (mut carriers, mut faults) = (Vec::new(), Vec::new());
+        let lines: Vec<&str> = text.lines().collect();
+        for (index, line) in lines.iter().enumerate() {
+            let ids = line.trim().strip_prefix(self.comment).unwrap_or_default();
+            if !ids.split(' ').next().is_some_and(is_id) {
+                continue;
+            }
+            let below = lines[index + 1..].iter().find_map(|line| (self.test)(line));
+            match below {
+                Some(test) => carriers.extend(ids.split(' ').map(|id| Carrier { id, file, test })),
+                None => faults.push(format!("{file}:{}: {ids} is not above a test", index + 1)),
+            }
         }
-        let below = lines[index + 1..].iter().find_map(|line| python_test(line));
-        match below {
-            Some(test) => carriers.extend(ids.split(' ').map(|id| Carrier { id, file, test })),
-            None => faults.push(format!("{file}:{}: {ids} is not above a test", index + 1)),
-        }
+        (carriers, faults)
     }
-    (carriers, faults)
 }
 
 /// The name of the test that a line of Python begins.
@@ -298,6 +324,14 @@ fn python_test(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("async ").unwrap_or(line);
     let name = rest.strip_prefix("def ")?.split('(').next()?;
     name.starts_with("test_").then_some(name)
+}
+
+/// The name of the test that a line of JavaScript begins: a text, or a template.
+fn javascript_test(line: &str) -> Option<&str> {
+    let rest = line.trim().strip_prefix("test(")?;
+    let quote = rest.chars().next()?;
+    let name = rest[1..].split(quote).next()?;
+    (matches!(quote, '"' | '`') && !name.is_empty()).then_some(name)
 }
 
 /// The line of the test function that follows, with only its attributes and comments before it.
@@ -365,6 +399,22 @@ mod tests {
         assert_eq!(faults(source), Vec::<String>::new());
         assert_eq!(faults(&source.replace("# T-PY-01", "# T-PY-02")).len(), 2);
         assert_eq!(faults("# T-PY-01\n").len(), 2);
+    }
+
+    #[test]
+    fn tests_in_javascript_carry_ids_too() {
+        let table = "| T-JS-01 | cut | `tampered` | `it holds, twice` +1 |\n";
+        let source = "// T-JS-01\ntest(\"it holds, twice\", async () => {});\n\n\
+                      // T-JS-01\nfor (const name of ALL) {\n  test(`of ${name}`, () => {});\n}\n";
+        let faults = |source: &str| {
+            tests(&Repository::from([
+                ("threats/js.md", table),
+                ("c/a.test.mjs", source),
+            ]))
+        };
+        assert_eq!(faults(source), Vec::<String>::new());
+        assert_eq!(faults(&source.replacen("T-JS-01", "T-JS-02", 1)).len(), 2);
+        assert_eq!(faults("// T-JS-01\ntest(name, run);\n").len(), 2);
     }
 
     #[test]

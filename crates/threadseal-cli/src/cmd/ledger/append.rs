@@ -4,7 +4,8 @@
 //! a line   a step record, or a part of one: {"node":…,"effect":{"type",…},"status":…,…}
 //! ```
 //! Missing members get default values. All waiting lines are stored together; each is durable
-//! before the next ones are read. This host remembers the head of the stored records.
+//! before the next ones are read. This host remembers the head of the stored records. With `--each`
+//! a program that keeps the command running gets an answer to each batch.
 
 use super::head::whole;
 use super::place;
@@ -71,6 +72,9 @@ pub(crate) struct AppendArgs {
     /// The session of records without one
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Print the new heads whenever waiting lines are durable; with --json as one line
+    #[arg(long)]
+    each: bool,
     #[command(flatten)]
     beginning: BeginningArgs,
     #[command(flatten)]
@@ -116,6 +120,9 @@ fn parent(text: &str) -> Result<Parent, String> {
 #[derive(Serialize)]
 struct AppendOutput {
     schema: &'static str,
+    /// With `--each`, the last line of the input that is durable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<u64>,
     runs: Vec<RunOutput>,
 }
 
@@ -177,14 +184,13 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         appending.begin(run)?;
     }
     let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
-    let appended = appending.append_all(&mut input);
+    let appended = appending.append_all(&mut input, out);
     // Records that were stored before a failure are remembered, too.
-    for run in appending.runs.keys() {
-        let own = appending.ledger.records().place_of(run);
-        place::remember(&args.store, run, own.as_deref(), &context.host()?)?;
-    }
+    appending.remember()?;
     appended?;
-    tell(&appending.runs, context, out);
+    if !args.each {
+        print(&appending.runs, None, context, out);
+    }
     Ok(Exit::Done)
 }
 
@@ -194,7 +200,7 @@ fn key(args: &AppendArgs, context: &Context) -> Result<LocalSigner, Failure> {
     keyring.signer(name, KeyUsage::Native, &args.passphrase, context)
 }
 
-fn tell(runs: &BTreeMap<RunId, (u64, Tip)>, context: &Context, out: &mut Out) {
+fn print(runs: &BTreeMap<RunId, (u64, Tip)>, input: Option<u64>, context: &Context, out: &mut Out) {
     let head = |run: &RunId, tip: &Tip| head_of(run, tip.count, tip.hash?);
     if context.json {
         let runs = runs.iter().map(|(run, (appended, tip))| RunOutput {
@@ -203,10 +209,15 @@ fn tell(runs: &BTreeMap<RunId, (u64, Tip)>, context: &Context, out: &mut Out) {
             records: tip.count,
             head: head(run, tip).map(|head| head.to_string()),
         });
-        out.json(&AppendOutput {
+        let output = AppendOutput {
             schema: "threadseal.ledger.append/1",
+            input,
             runs: runs.collect(),
-        });
+        };
+        match input {
+            Some(_) => out.json_round(&output, Exit::Done),
+            None => out.json(&output),
+        }
     } else if !context.quiet {
         for (run, (_, tip)) in runs {
             if let Some(head) = head(run, tip) {
@@ -259,7 +270,7 @@ impl<R: std::io::Read> BufferedLines for BufReader<R> {
 }
 
 impl Appending<'_> {
-    fn append_all(&mut self, input: &mut impl BufferedLines) -> Result<(), Failure> {
+    fn append_all(&mut self, input: &mut impl BufferedLines, out: &mut Out) -> Result<(), Failure> {
         let mut number = 0;
         loop {
             let batch = batch(input, &mut number)?;
@@ -267,7 +278,26 @@ impl Appending<'_> {
                 return Ok(());
             }
             self.append(&batch)?;
+            if self.args.each {
+                self.remember()?;
+                print(
+                    &std::mem::take(&mut self.runs),
+                    Some(number),
+                    self.context,
+                    out,
+                );
+                out.flush();
+            }
         }
+    }
+
+    /// This host remembers where the records are.
+    fn remember(&self) -> Result<(), Failure> {
+        for run in self.runs.keys() {
+            let own = self.ledger.records().place_of(run);
+            place::remember(&self.args.store, run, own.as_deref(), &self.context.host()?)?;
+        }
+        Ok(())
     }
 
     /// Stores lines; consecutive lines of one run are stored together.

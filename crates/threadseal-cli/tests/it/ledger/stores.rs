@@ -160,6 +160,47 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
     }
 }
 
+// T-STO-09
+#[test]
+fn each_answer_of_an_append_that_keeps_running_is_durable() {
+    let sandbox = ready();
+    let mut child = sandbox
+        .command()
+        .args([
+            "ledger",
+            "append",
+            "file:runs",
+            "--sign",
+            "--each",
+            "--json",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap()).lines();
+    // A new ledger gets its first record, too.
+    let rounds = [("r1", 2, 2), ("r1", 1, 3), ("r2", 2, 2), ("r1", 1, 4)];
+    for (number, (run, appended, records)) in (1..).zip(rounds) {
+        writeln!(input, "{{\"run_id\":\"{run}\",\"node\":\"n\"}}").unwrap();
+        let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["input"], number);
+        let [ended] = &answer["runs"].as_array().unwrap()[..] else {
+            panic!("{answer}")
+        };
+        let numbers = (&ended["appended"], &ended["records"], &answer["exit"]);
+        assert_eq!(numbers, (&appended.into(), &records.into(), &0.into()));
+        let stored = sandbox.ok(format!("ledger verify file:runs --run {run} --json"));
+        assert_eq!(stored.json()["results"][0]["head"], ended["head"]);
+    }
+    writeln!(input, "no JSON").unwrap();
+    let failure = answers.next().unwrap().unwrap();
+    assert!(failure.contains("threadseal.error/1") && failure.contains("not strict JSON"));
+    assert!(answers.next().is_none() && !child.wait().unwrap().success());
+}
+
 // T-STO-16
 #[test]
 fn names_without_a_run_are_reported_and_hide_no_other_run() {
