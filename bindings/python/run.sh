@@ -52,11 +52,20 @@ unpack_sdist() {
     (cd "$work" && source/bin/python -c 'import threadseal; assert threadseal.verify(b"{}", name="a.json").exit == 3')
 }
 
+# The oldest Python that the wheel is for, where there is one beside the user's.
+oldest_python() {
+    local found
+    for found in python3.10 "$HOME"/.pyenv/versions/3.10.*/bin/python3.10; do
+        ! "$found" --version >/dev/null 2>&1 || { command -v "$found"; return; }
+    done
+    return 1
+}
+
 # An environment NAME with the packages that its file of requirements pins, and the wheel that was just built.
 environment() {
     local steps=("-r $here/requirements-$1.txt")
     [ ! -f "requirements-$1-alone.txt" ] || steps+=("--no-deps -r $here/requirements-$1-alone.txt")
-    make_environment "$venvs/$1" python3 "${steps[@]}"
+    make_environment "$venvs/$1" "${PYTHON:-python3}" "${steps[@]}"
     "$venvs/$1/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheel"
 }
 
@@ -112,6 +121,11 @@ check_types() {
 build_wheel
 # The commands and the module are those of this tree; only the packages of others are kept between runs.
 run_tests bare tests/test_*.py
+if oldest=$(oldest_python); then
+    PYTHON=$oldest run_tests oldest tests/test_*.py
+else
+    echo "there is no Python 3.10 here, so the wheel is not tested with it"
+fi
 run_doctests bare {__init__,_errors,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
 run_doctests langgraph {_checkpoints,langgraph}.py

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import threadseal
+import tomli
 from support import TESTKIT, Command
 from threadseal import (
     Home,
@@ -182,5 +182,5 @@ def test_every_public_name_has_a_text() -> None:
     for name in threadseal.__all__:
         public = getattr(threadseal, name)
         assert name == "__version__" or name == "Verdict" or public.__doc__, name
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    project = tomli.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
     assert project["project"]["name"] == threadseal.__name__

@@ -2,11 +2,14 @@
 
 import asyncio
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .home import Identity, StrPath
 from .recorder import SEAL_EVERY, AtExit, Ending, Payload, Recorder, Tail, leave
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MAX_BATCH = 4096
 """The most events that one write takes."""
@@ -54,7 +57,7 @@ class AsyncRecorder:
         self._waiting: list[tuple[_native.Event, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> "Self":
         self._recorder = await asyncio.to_thread(self._opened)
         return self
 

@@ -3,10 +3,13 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 from . import _native
 from ._errors import KeyRefused
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 StrPath = str | os.PathLike[str]
 
@@ -31,7 +34,7 @@ class Home:
         self._inner = _native.Home(self.path, _marks(self.path, named))
 
     @classmethod
-    def none(cls) -> Self:
+    def none(cls) -> "Self":
         """No home: no head is known and no key trusted.
 
         >>> Home.none().path is None
@@ -42,7 +45,7 @@ class Home:
         return made
 
     @classmethod
-    def default(cls) -> Self:
+    def default(cls) -> "Self":
         """The home of this user if there is one, else none."""
         try:
             path = default_home()
@@ -91,18 +94,18 @@ class Identity:
     @classmethod
     def of_home(
         cls, home: "Home | StrPath | None" = None, *, name: str | None = None, passphrase: str | None = None
-    ) -> Self:
+    ) -> "Self":
         """The key `name` of a home; by default the one that `threadseal init` made."""
         opened = home if isinstance(home, Home) else Home(home)
         return cls(_native.Identity.of_home(opened._inner, name, passphrase))
 
     @classmethod
-    def of_keys(cls, native: str, rye: str, *, heads: StrPath) -> Self:
+    def of_keys(cls, native: str, rye: str, *, heads: StrPath) -> "Self":
         """Two private keys as PEM texts. Heads of their records are kept in the folder `heads`."""
         return cls(_native.Identity.of_keys(native, rye, heads))
 
     @classmethod
-    def danger_with_seed(cls, seed: bytes, folder: StrPath) -> Self:
+    def danger_with_seed(cls, seed: bytes, folder: StrPath) -> "Self":
         """Keys of a seed, for examples and tests: anyone who has the seed has the keys."""
         return cls(_native.Identity.danger_with_seed(seed, folder))
 
@@ -142,7 +145,9 @@ class Trust:
         self._inner = inner
 
     @classmethod
-    def of_home(cls, home: "Home | None" = None, *, sources: Iterable[StrPath] = (), keys: Iterable[str] = ()) -> Self:
+    def of_home(
+        cls, home: "Home | None" = None, *, sources: Iterable[StrPath] = (), keys: Iterable[str] = ()
+    ) -> "Self":
         """The trust of a home. `sources` replace it, as `--trust` does; `keys` count alone, as `--key`."""
         opened = Home.default() if home is None else home
         return cls(_native.Trust.of_home(opened._inner, list(sources), list(keys)))
@@ -154,7 +159,7 @@ class Trust:
         files: Mapping[str, bytes] | None = None,
         for_usage: Iterable[tuple[str, str]] = (),
         only: Iterable[str | bytes] = (),
-    ) -> Self:
+    ) -> "Self":
         """Trust in these keys alone; no home is asked.
 
         A key is PEM, did:key, 64 hex digits, or the content of an identity file. `files` are identities,

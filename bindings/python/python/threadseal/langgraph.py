@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -42,6 +42,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, digest_of_typed, fits
 from ._errors import NotVerified, StorageFailed
 from .home import Identity, StrPath
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # In the class, `list` is a method.
 Rows = list[CheckpointTuple]
@@ -355,13 +358,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """Gives the records of all threads up, so that another process may continue them."""
         self._lineages.release()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.release()
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> "Self":
         return self
 
     async def __aexit__(

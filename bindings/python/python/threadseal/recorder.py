@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .home import Identity, StrPath
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Payload = Mapping[str, Any]
 Ending = Literal["completed", "error", "cancelled", "suspended"]
@@ -75,7 +78,7 @@ class Recorder:
         durable: bool = False,
         seal_every: int = SEAL_EVERY,
         at_exit: AtExit = "completed",
-    ) -> Self:
+    ) -> "Self":
         """Continues a record, after it verified; else raises `NotVerified`.
 
         After a crash there may be lines without a seal. They are refused; or with `set_aside` moved into a
@@ -146,7 +149,7 @@ class Recorder:
         """Is the record given up or ended?"""
         return self._inner.closed
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -6,7 +6,10 @@ A report is data. A verdict other than `verified` is no exception; `Report.requi
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Verdict = Literal[
     "forged",
@@ -43,7 +46,7 @@ class Finding:
     message: str
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Mapping[str, Any]) -> "Self":
         """The finding of a report in JSON."""
         place = value["bytes"]
         return cls(
@@ -76,7 +79,7 @@ class Signer:
     sealed_by: tuple[str, ...] = ()
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Mapping[str, Any]) -> "Self":
         """The signer of a report in JSON."""
         return cls(
             key=value["key"],
@@ -140,7 +143,7 @@ class RecordReport:
     """The report as the command prints it."""
 
     @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+    def from_dict(cls, value: Mapping[str, Any]) -> "Self":
         """The report of `threadseal verify --json`."""
         until = value["trusted_until"]
         return cls(
@@ -208,7 +211,7 @@ class Report:
     """The output as the command prints it."""
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> "Self":
         """The output of `threadseal verify --json`."""
         value: dict[str, Any] = json.loads(text)
         return cls(
@@ -241,7 +244,7 @@ class Report:
         """Are there records, and is each of them verified?"""
         return self.exit == 0
 
-    def require(self) -> Self:
+    def require(self) -> "Self":
         """This report, if everything is verified; else `NotVerified` with the worst report.
 
         >>> from threadseal import verify

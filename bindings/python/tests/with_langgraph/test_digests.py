@@ -4,7 +4,7 @@
 import hashlib
 import struct
 from collections import deque
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -28,7 +28,7 @@ VALUES: list[Any] = [
         float("nan"),
         "é",
         "x",
-        datetime(2026, 1, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, tzinfo=timezone.utc),
         UUID(int=7),
         Decimal("1.5"),
     ),
