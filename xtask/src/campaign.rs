@@ -167,7 +167,7 @@ fn two_verifiers() -> Fallible<bool> {
     Ok(command.status()?.success())
 }
 
-/// Runs the example of CrewAI, whose environment has a gigabyte: the gate runs those of smaller frameworks.
+/// Runs the example of `CrewAI`, whose environment has a gigabyte: the gate runs those of smaller frameworks.
 fn crewai() -> Fallible<bool> {
     let mut command = Command::new("bash");
     command
