@@ -311,6 +311,7 @@ fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -331,6 +331,7 @@ mod tests {
         assert_ne!(stamps[0], stamps[1]);
     }
 
+    #[cfg(unix)]
     #[test]
     fn what_is_no_regular_file_cannot_be_locked() {
         let folder = tempfile::tempdir().unwrap();

@@ -489,6 +489,7 @@ mod tests {
     }
 
     // T-CMD-10
+    #[cfg(unix)]
     #[test]
     fn what_is_no_regular_file_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();

@@ -13,6 +13,8 @@
 //! stay. Only for tests: the model knows no links, no permissions and one user.
 
 mod disk;
+#[cfg(windows)]
+mod errno;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +22,9 @@ pub use disk::Keep;
 
 use crate::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 use disk::{Content, Disk, Inode};
+#[cfg(windows)]
+use errno::Errno;
+#[cfg(unix)]
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -22,6 +22,7 @@
 
 mod inside;
 mod keys;
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;
 

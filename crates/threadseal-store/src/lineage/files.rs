@@ -518,5 +518,6 @@ fn check_name(file: RegularFile, link: &ContentHash) -> Result<(), Error> {
     named(file, link).map(drop)
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

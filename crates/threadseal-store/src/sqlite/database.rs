@@ -338,12 +338,14 @@ mod tests {
         assert_eq!(stopped.kind(), ErrorKind::Limit, "{stopped}");
     }
 
+    #[cfg(unix)]
     fn fifo(path: &Path) {
         let made = std::process::Command::new("mkfifo").arg(path).status();
         assert!(made.unwrap().success());
     }
 
     // T-STO-34
+    #[cfg(unix)]
     #[test]
     fn a_pipe_beside_a_file_is_named_and_holds_up_no_one() {
         let folder = tempfile::tempdir().unwrap();
@@ -401,6 +403,7 @@ mod tests {
     }
 
     // T-STO-35
+    #[cfg(unix)]
     #[test]
     fn a_journal_that_this_program_did_not_write_is_not_played_back() {
         let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,15 @@
 
 mod fs;
 mod real;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
 
 pub use fs::{
     Access, FileHandle, FileIdentity, FileKind, Fs, Metadata, append_all, cause, directory_of,
@@ -23,4 +32,4 @@ pub use fs::{
 pub(crate) use fs::{read_full_at, uninterrupted, write_all_at};
 pub use real::RealFs;
 #[cfg(feature = "sqlite")]
-pub(crate) use real::{is_locked, is_open_here};
+pub(crate) use system::{is_locked, is_open_here};

@@ -3,7 +3,7 @@
 use super::changes::failed;
 use crate::postgres::database::{Session, Value, cell};
 use crate::random::{self, SystemRandom};
-use crate::sys::{FileIdentity, FileKind, Metadata};
+use crate::sys::{FileIdentity, FileKind, Fs as _, Metadata, RealFs};
 use std::io;
 use threadseal_core::error::Error;
 
@@ -60,7 +60,7 @@ impl Row {
             kind: kind_of(self.is_folder),
             size: self.size,
             mode: self.mode,
-            uid: rustix::process::geteuid().as_raw(),
+            uid: RealFs.effective_uid(),
             identity: FileIdentity {
                 device: DEVICE,
                 inode: self.inode.unsigned_abs(),

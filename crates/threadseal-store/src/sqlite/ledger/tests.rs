@@ -258,6 +258,7 @@ fn a_log_that_lies_beside_a_copy_is_read_without_a_trace() {
     assert_eq!(bench.length(&reader), 2);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_link_leads_to_the_file_with_its_log_and_its_queue() {
     let bench = Bench::with_records(0);
@@ -276,6 +277,7 @@ fn a_link_leads_to_the_file_with_its_log_and_its_queue() {
     assert_eq!(files_in(elsewhere.path()).len(), 1);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_writer_stands_behind_whoever_waits_and_goes_on_where_there_is_no_queue() {
     let bench = Bench::with_records(1);
