@@ -17,7 +17,7 @@ use crate::layout::log_dir::{LogDir, damaged};
 use crate::tree::contents::Contents;
 use std::fmt;
 use std::sync::Arc;
-use threadseal_core::error::Error;
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::Signer;
 use threadseal_core::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal_core::note::{self, SignedNote};
@@ -44,7 +44,8 @@ pub(crate) struct Writer<'l> {
     dir: &'l LogDir,
     description: &'l Description,
     key: &'l LogKey,
-    journal: Log,
+    /// None after it could not be begun anew.
+    journal: Option<Log>,
     contents: Contents,
     frontier: Frontier,
     head: SignedNote,
@@ -85,7 +86,7 @@ impl<'l> Writer<'l> {
             dir,
             description,
             key,
-            journal: log,
+            journal: Some(log),
             contents: loaded.contents,
             frontier: loaded.frontier,
             head: loaded.signed,
@@ -133,21 +134,30 @@ impl<'l> Writer<'l> {
             for entry in batch {
                 frontier.push_leaf(leaf_hash(entry));
             }
-            self.journal
-                .append(&Journal::batch(batch, &frontier.head()))?;
-            self.journal.sync()?;
+            let journal = self.journal()?;
+            journal.append(&Journal::batch(batch, &frontier.head()))?;
+            journal.sync()?;
             self.commits += 1;
             self.frontier = frontier;
             for entry in batch {
                 self.contents.push(entry.clone());
             }
             self.head = self.sign()?;
-            self.journal.append(&Journal::signed(&self.head))?;
+            let signed = Journal::signed(&self.head);
+            self.journal()?.append(&signed)?;
             if self.contents.fresh().len() >= FOLD_ENTRIES {
                 self.fold()?;
             }
         }
         Ok(())
+    }
+
+    fn journal(&mut self) -> Result<&mut Log, Error> {
+        let path = self.dir.journal();
+        self.journal.as_mut().ok_or_else(|| {
+            let why = format!("{} could not be begun anew before", path.display());
+            Error::new(ErrorKind::External, why)
+        })
     }
 
     fn sign(&self) -> Result<SignedNote, Error> {
@@ -166,9 +176,11 @@ impl<'l> Writer<'l> {
         let folded = Contents::new(self.dir.clone(), self.frontier.size());
         let begun = Journal::begin(&self.head);
         let path = self.dir.journal();
+        // Not every system replaces a file that is open. The log's own lock keeps others out.
+        self.journal = None;
         self.dir.replace(&path, &begun)?;
         let held = WriterLock::acquire(self.dir.fs.clone(), &path)?;
-        self.journal = Log::open(held, begun.len() as u64)?;
+        self.journal = Some(Log::open(held, begun.len() as u64)?);
         self.contents = folded;
         Ok(())
     }
