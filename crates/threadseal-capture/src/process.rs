@@ -1,10 +1,9 @@
 //! Programs that run with a time limit: an agent for its version, a service manager, a hook.
 //!
-//! A program is started in a process group of its own, so that the limit also ends what it started.
+//! The limit also ends what the program started: its process group, and on Windows its descendants.
 //! Its output is read to a bound, and the rest is dropped.
 
 use std::io::{Read, Write as _};
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -175,10 +174,9 @@ fn spawn(command: &mut Command) -> Result<(Child, ChildStdin), Error> {
     let pipes = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+        .stderr(Stdio::piped());
     let cannot = |why: &str| failed(&format!("cannot run {name}"), why);
-    let mut child = pipes
+    let mut child = tree::separate(pipes)
         .spawn()
         .map_err(|error| cannot(&sys::reason(&error)))?;
     match child.stdin.take() {
@@ -246,15 +244,46 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 
 /// Ends the process and what it started.
 fn end(child: &mut Child) {
-    let group = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    if let Some(group) = group {
-        // It may have ended already; the wait reports nothing more.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
+    tree::kill(child.id());
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(unix)]
+mod tree {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    pub(super) fn separate(command: &mut Command) -> &mut Command {
+        command.process_group(0)
+    }
+
+    pub(super) fn kill(root: u32) {
+        if let Some(group) = i32::try_from(root).ok().and_then(Pid::from_raw) {
+            // It may have ended already; the wait reports nothing more.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(windows)]
+mod tree {
+    use std::process::{Command, Stdio};
+
+    /// A process knows its parent there, and Ctrl+C reaches all of the console in any case.
+    pub(super) fn separate(command: &mut Command) -> &mut Command {
+        command
+    }
+
+    /// What a process started that has ended already is not found.
+    pub(super) fn kill(root: u32) {
+        let mut command = Command::new("taskkill");
+        command.args(["/F", "/T", "/PID", &root.to_string()]);
+        command.stdin(Stdio::null());
+        // It may have ended already; the wait reports nothing more.
+        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
 }
 
 #[cfg(test)]

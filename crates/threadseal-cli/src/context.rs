@@ -462,5 +462,9 @@ fn is_absent(path: &Path) -> Result<bool, Failure> {
     reason = "this is the place that reads the environment"
 )]
 fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name)
+    // Windows names the user's folder in its own way.
+    match name {
+        "HOME" if cfg!(windows) => std::env::var_os("USERPROFILE"),
+        _ => std::env::var_os(name),
+    }
 }

@@ -9,7 +9,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
-use std::path::Path;
+use std::path::{MAIN_SEPARATOR, Path};
 
 const BASE32_DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -115,11 +115,16 @@ pub fn parse_base32(text: &str) -> Option<Vec<u8>> {
 
 /// The path as text of one line that names it and no other path.
 ///
-/// A byte that is not UTF-8, and a line feed, is `\xNN`; a backslash is doubled.
+/// A byte that is not UTF-8, and a line feed, is `\xNN`; a backslash is doubled. Where a backslash
+/// separates names, it is `/`, as on other systems.
 pub fn path_text(path: &Path) -> String {
+    let backslash = match MAIN_SEPARATOR {
+        '\\' => "/",
+        _ => "\\\\",
+    };
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
-        let valid = chunk.valid().replace('\\', "\\\\");
+        let valid = chunk.valid().replace('\\', backslash);
         text.push_str(&valid.replace('\n', "\\x0a"));
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));

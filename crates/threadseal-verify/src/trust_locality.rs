@@ -7,11 +7,10 @@
 
 use crate::error::VerifyError;
 use std::cell::Cell;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal_store::home::{Home, is_inside};
-use threadseal_store::sys::Fs;
+use threadseal_store::sys::{Fs, Metadata};
 use walkdir::WalkDir;
 
 /// The trees that are judged, and whether trust from inside them was admitted.
@@ -80,15 +79,12 @@ impl Locality {
         let Ok(file) = self.fs.metadata(path) else {
             return false;
         };
-        let is_it = |found: &std::fs::Metadata| {
-            (found.dev(), found.ino()) == (file.identity.device, file.identity.inode)
-        };
+        let is_it = |found: Metadata| found.identity == file.identity;
         file.links > 1
             && std::fs::metadata(path).is_ok_and(|found| found.is_file())
             && WalkDir::new(tree)
                 .into_iter()
                 .flatten()
-                .filter_map(|entry| entry.metadata().ok())
-                .any(|found| is_it(&found))
+                .any(|entry| self.fs.symlink_metadata(entry.path()).is_ok_and(is_it))
     }
 }

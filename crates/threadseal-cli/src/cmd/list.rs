@@ -15,7 +15,7 @@ use crate::sessions::{self, Judge, JudgedSession, Sessions, Unlock};
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{PathBuf, is_separator};
 use threadseal_capture::Agent;
 use threadseal_capture::index::IndexedLog;
 use threadseal_capture::session::{SessionId, is_beside};
@@ -347,7 +347,7 @@ pub(super) fn coloured(text: &str, light: Option<Light>, palette: Palette) -> St
 fn short_path(path: &str, home: Option<&str>) -> String {
     let path = match home.and_then(|home| path.strip_prefix(home)) {
         Some("") => "~".to_owned(),
-        Some(rest) if rest.starts_with('/') => format!("~{rest}"),
+        Some(rest) if rest.starts_with(is_separator) => format!("~{rest}"),
         _ => path.to_owned(),
     };
     let length = path.chars().count();

@@ -21,7 +21,7 @@ use threadseal_capture::archive::{Archive, Kept};
 use threadseal_capture::database::{self, Found};
 use threadseal_capture::session::SessionFile;
 use threadseal_store::read::open_regular;
-use threadseal_store::sys::path_text;
+use threadseal_store::sys::{Fs, path_text};
 use walkdir::WalkDir;
 
 /// Longest wait for another process that seals the same log.
@@ -88,7 +88,7 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
         passed_over: 0,
         refused: Vec::new(),
     };
-    for path in files(&args.paths, home.path())? {
+    for path in files(&*context.fs, &args.paths, home.path())? {
         match adding.add(&path) {
             Ok(added) if added.is_empty() => output.passed_over += 1,
             Ok(added) => output.logs.extend(added),
@@ -167,10 +167,10 @@ impl Adding<'_> {
 }
 
 /// The regular files that the paths name or hold, without seals, and without the home's own.
-fn files(paths: &[PathBuf], home: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files(fs: &dyn Fs, paths: &[PathBuf], home: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     for path in paths {
-        let real = std::fs::canonicalize(path);
+        let real = fs.canonicalize(path);
         let real = real.map_err(|error| Failure::io("read", path, &error))?;
         let entries = WalkDir::new(real).sort_by_file_name().into_iter();
         let entries = entries.filter_entry(|entry| entry.path() != home).flatten();

@@ -15,7 +15,6 @@ use crate::trust_file;
 use crate::verifying;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::key::{KeyUsage, PublicKey, Signer as _};
@@ -210,8 +209,9 @@ fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
 pub(super) fn read(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
     let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
     let readable = |mode: u32| mode & 0o077 != 0;
-    let found = std::fs::metadata(path).map_err(|error| Failure::io("read", path, &error))?;
-    if readable(found.permissions().mode()) && !context.quiet {
+    let found = context.fs.metadata(path);
+    let found = found.map_err(|error| Failure::io("read", path, &error))?;
+    if readable(found.mode) && !context.quiet {
         complain(&format!(
             "warning: other users may read {}: it contains the agent's private key",
             path.display()

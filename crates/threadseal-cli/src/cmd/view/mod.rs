@@ -101,14 +101,13 @@ fn shelf_of(args: &ViewArgs, context: &Context) -> Result<(Arc<dyn Shelf>, Strin
         opened.extend(files.ids());
         shelves.push(Arc::new(files));
     }
-    if paths.len() < args.what.len() || args.what.is_empty() {
-        if context.home()?.is_some() {
-            shelves.push(Arc::new(home::OfHome::open(&args.passphrase, context)?));
-        }
-        #[cfg(feature = "agent")]
-        if let Some(project) = project::OfProject::find(&args.project, context)? {
-            shelves.push(Arc::new(project));
-        }
+    let not_only_files = paths.len() < args.what.len() || args.what.is_empty();
+    if not_only_files && context.home()?.is_some() {
+        shelves.push(Arc::new(home::OfHome::open(&args.passphrase, context)?));
+    }
+    #[cfg(feature = "agent")]
+    if not_only_files && let Some(project) = project::OfProject::find(&args.project, context)? {
+        shelves.push(Arc::new(project));
     }
     if shelves.is_empty() {
         return Err(Failure::new(

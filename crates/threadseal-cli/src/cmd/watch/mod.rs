@@ -644,7 +644,8 @@ impl Changed {
     fn of(paths: BTreeSet<PathBuf>) -> Self {
         Self {
             paths,
-            ..Self::default()
+            #[cfg(all(feature = "capture", unix))]
+            asked: Vec::new(),
         }
     }
 
