@@ -11,8 +11,9 @@ target=${1:?$usage}
 command=$(realpath "${2:?$usage}")
 mkdir -p "${3:?$usage}"
 out=$(realpath "$3")
-# The name by which the installers of dist look for it.
+# The names by which the installers of dist look for them.
 name=threadseal-cli-$target
+program=$(basename "$command")
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -28,17 +29,17 @@ done
 # A crash of the stripped command can be read with these (docs/operators.md, "Build").
 symbols=$stage/$name-symbols
 mkdir "$symbols"
-cp "$command" threadseal
+cp "$command" "$program"
 case $target in
     *-apple-darwin)
         dsymutil "$command" -o "$symbols/threadseal.dSYM"
-        strip -S threadseal
+        strip -S "$program"
         # A stripped program needs a signature again.
-        codesign --force --sign - threadseal
+        codesign --force --sign - "$program"
         ;;
     *)
-        objcopy --only-keep-debug threadseal "$symbols/threadseal.debug"
-        objcopy --strip-all --add-gnu-debuglink="$symbols/threadseal.debug" threadseal
+        objcopy --only-keep-debug "$program" "$symbols/threadseal.debug"
+        objcopy --strip-all --add-gnu-debuglink="$symbols/threadseal.debug" "$program"
         ;;
 esac
 
