@@ -3,7 +3,7 @@
 #
 #   packaging/windows.sh             builds both commands
 #   THREADSEAL=path windows.sh       compares with that command instead
-#   packaging/windows.sh --tests     also runs the unit tests of core, formats and store under Wine
+#   packaging/windows.sh --tests     also runs the unit tests of these calls under Wine
 #
 # On Debian it installs the linker and Wine. What Wine lacks, it does not show: access control lists, symbolic links, and
 # the replacement of a file that is open (`FileRenameInfoEx`).
@@ -164,7 +164,7 @@ write_at_once() {
 run_unit_tests() {
     local log=$work/tests.log
     CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine cargo test --quiet --target "$target" --lib \
-        --package threadseal-core --package threadseal-formats --package threadseal-store >"$log" 2>&1 ||
+        --package threadseal-store sys:: >"$log" 2>&1 ||
         { cat "$log"; return 1; }
     grep '^test result: ' "$log" | awk '{ passed += $4; failed += $6 } END { printf "%d passed, %d failed\n", passed, failed }'
 }

@@ -384,6 +384,7 @@ mod tests {
     }
 
     /// A hot journal of a database with pages, which restores no page.
+    #[cfg(unix)]
     fn hot_journal(super_journal: &Path) -> Vec<u8> {
         const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
         let page: u32 = 4096;

@@ -7,8 +7,10 @@
 //! promise                    call that gives it
 //! bytes survive the process  append returned
 //! bytes survive power loss   sync_data / sync_all returned, once and for these bytes
-//! a name survives power loss sync_dir of its directory returned
+//! a name survives power loss sync_dir of its directory returned; on Windows there is no such promise
 //! ```
+//! What the system does is in one module for each, `unix` and `windows`; the latter begins with what differs.
+//!
 //! After one failed fsync, a later success proves nothing. Linux marks the pages clean and may keep
 //! showing bytes that never reached the disk (Rebello et al., "Can Applications Recover from fsync
 //! Failures?", USENIX ATC 2020). [`crate::append`] is built on that.

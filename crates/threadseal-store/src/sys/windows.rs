@@ -166,11 +166,11 @@ pub(super) fn create_dir(path: &Path, _mode: u32) -> io::Result<()> {
 
 pub(super) fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     // The standard library's call always replaces. This one moves folders as well as files.
-    let moved = TempPath::try_from_path(verbatim(from)?)?;
-    match moved.persist_noclobber(verbatim(to)?) {
+    let (from, to) = (verbatim(from)?, verbatim(to)?);
+    // Nothing may fail from here on: dropped, this path would remove the file.
+    match TempPath::try_from_path(from)?.persist_noclobber(to) {
         Ok(()) => Ok(()),
         Err(refused) => {
-            // Dropped, the path would remove the file.
             let _ = refused.path.keep();
             Err(refused.error)
         }
