@@ -294,7 +294,7 @@ fn the_hint_of_an_unknown_signer_is_the_command_that_trusts_it() {
     pair.give_records();
     for record in ["note.json", "log.jsonl"] {
         let report = pair.bob.exits(3, format!("verify {record}")).stdout;
-        let hint = report.split("trust it: ").nth(1).unwrap();
+        let hint = report.split("named it to you: ").nth(1).unwrap();
         let command = hint
             .lines()
             .next()
