@@ -15,7 +15,7 @@ from typing import Any
 
 import agent_scroll as scroll_original
 import pytest
-from abstractruntime.core.models import StepRecord
+from abstractruntime.core.models import StepRecord, StepStatus
 from abstractruntime.storage import ledger_chain as ledger_original
 from abstractruntime.storage.json_files import JsonlLedgerStore
 from abstractruntime.storage.sqlite import SqliteDatabase, SqliteLedgerStore
@@ -258,6 +258,96 @@ def test_a_ledger_that_was_hashed_anew_is_refused(tmp_path: Path, identity: Iden
         path.unlink()
     with pytest.raises(NotVerified, match="is missing"):
         opened().list("r")
+
+
+def evil_row(after: dict[str, Any]) -> StepRecord:
+    """A record with a hash that fits after another one; its writer has no key."""
+    [step] = steps("r", 1, random.Random(66))
+    step.status, step.idempotency_key, step.result = StepStatus.COMPLETED, "pay-42", {"paid": "to the attacker"}
+    step.prev_hash = after["record_hash"]
+    step.record_hash = ledger.compute_record_hash(record=ledger._fields(step), prev_hash=step.prev_hash)
+    return step
+
+
+# T-PY-44
+@pytest.mark.parametrize("kind", [0, 1])
+def test_an_append_seals_no_record_of_another_writer(tmp_path: Path, identity: Identity, kind: int) -> None:
+    def opened() -> ledger.HashChainedLedgerStore:
+        return ledger.HashChainedLedgerStore(places(tmp_path)[kind], seals=tmp_path / "seals", identity=identity)
+
+    store = opened()
+    honest = steps("r", 4, random.Random(1))
+    for step in honest[:2]:
+        store.append(step)
+    genuine = store.list("r")
+    places(tmp_path)[kind].append(evil_row(genuine[-1]))
+    assert ledger_original.verify_ledger_chain(places(tmp_path)[kind].list("r"))["ok"]
+    for _ in range(2):
+        with pytest.raises(NotVerified, match="1 records without a seal; hint: remove them, or adopt"):
+            store.append(copy.deepcopy(honest[2]))
+        assert store.list("r") == genuine
+        assert store.find_completed_result("r", "pay-42") is None
+        store.release()
+        store = opened()
+    # A person looked at it.
+    assert store.adopt("r") == 1 and len(store.list("r")) == 3
+    store.append(honest[2])
+    assert len(store.list("r")) == 4
+    store.release()
+
+
+class Racing:
+    """A store in which another writer stores a record first, or after."""
+
+    def __init__(self, inner: Any, first: bool, row: StepRecord) -> None:
+        self.inner, self.first, self.row = inner, first, row
+
+    def append(self, record: Any) -> None:
+        for one in (self.row, record) if self.first else (record, self.row):
+            self.inner.append(one)
+
+    def list(self, run_id: str) -> Any:
+        return self.inner.list(run_id)
+
+
+# T-PY-44
+@pytest.mark.parametrize("first", [True, False])
+def test_a_record_that_is_stored_meanwhile_gets_no_seal(tmp_path: Path, identity: Identity, first: bool) -> None:
+    inner = places(tmp_path)[0]
+    store = ledger.HashChainedLedgerStore(inner, seals=tmp_path / "seals", identity=identity)
+    honest = steps("r", 2, random.Random(1))
+    store.append(honest[0])
+    store._inner = Racing(inner, first, evil_row(store.list("r")[-1]))
+    with pytest.raises(NotVerified, match="records without a seal"):
+        store.append(honest[1])
+    assert "attacker" not in str(store.list("r")) and len(store.list("r")) == (1 if first else 2)
+    store.release()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_record_that_a_crash_left_is_known(tmp_path: Path, identity: Identity, stored: bool) -> None:
+    class Crash(BaseException):
+        """The process ends."""
+
+    class Crashing(Racing):
+        def append(self, record: Any) -> None:
+            if stored:
+                self.inner.append(record)
+            raise Crash
+
+    inner = places(tmp_path)[0]
+    honest = steps("r", 3, random.Random(1))
+    store = ledger.HashChainedLedgerStore(inner, seals=tmp_path / "seals", identity=identity)
+    store.append(honest[0])
+    store._inner = Crashing(inner, False, honest[0])
+    with pytest.raises(Crash):
+        store.append(honest[1])
+    store.release()
+    store = ledger.HashChainedLedgerStore(inner, seals=tmp_path / "seals", identity=identity)
+    assert len(store.list("r")) == (2 if stored else 1)
+    store.append(honest[2])
+    assert store.list("r") == inner.list("r") and len(inner.list("r")) == (3 if stored else 2)
+    store.release()
 
 
 def turn(number: int, dice: random.Random) -> dict[str, Any]:

@@ -9,7 +9,8 @@ store = HashChainedLedgerStore(JsonlLedgerStore(folder), seals="seals")  # and e
 
 A hash chain alone shows no rewriting: who can write the ledger can hash it anew, or cut it. With `seals`, a native
 record for each run has the head after each append. `list` then raises `NotVerified` where the ledger is not the one
-that was sealed. What a crash left without a seal is left out.
+that was sealed. Records without a seal are left out, and `append` is refused while they are there. The hash of a record
+is sealed before it is stored: so a record that a crash left without a seal is known, and counts.
 """
 
 import dataclasses
@@ -84,31 +85,32 @@ class HashChainedLedgerStore:
 
     def __init__(self, inner: Any, *, seals: StrPath | None = None, identity: Identity | None = None) -> None:
         self._inner = inner
-        self._append_lock = threading.Lock()
+        self._lock = threading.Lock()
         self._seals: _Seals | None = None
         if seals is not None:
             keys = Identity.of_home() if identity is None else identity
             self._seals = _Seals(Path(seals).resolve(), keys)
 
     def append(self, record: Any) -> None:
-        """Appends a record after the last one that is stored."""
-        with self._append_lock:
-            run_id = str(record.run_id)
-            if self._seals is not None:
-                self._seals.check(run_id, self._inner.list(run_id))
-            self._append_chained(record)
-            if self._seals is not None:
-                self._seals.note(run_id, self._inner.list(run_id))
+        """Appends a record after the last one that is stored; with seals that is the last one that is sealed."""
+        with self._lock:
+            if self._seals is None:
+                self._append_chained(record, _hash_of)
+                return
+            run_id, seals = str(record.run_id), self._seals
+            seals.check_all(run_id, self._inner.list(run_id))
+            self._append_chained(record, lambda fields, prev: seals.intend(run_id, fields, prev))
+            # Of what is read back only the record that was given gets a seal.
+            seals.check_all(run_id, self._inner.list(run_id))
 
-    def _append_chained(self, record: Any) -> None:
+    def _append_chained(self, record: Any, hash_of: Callable[[Record, str | None], str]) -> None:
         append_chained = getattr(self._inner, "append_chained", None)
         if callable(append_chained):
-            append_chained(record, _hash_of)
+            append_chained(record, hash_of)
             return
         prev = self._persisted_head(record.run_id)
         record.prev_hash = prev
-        fields = _fields(record)
-        record.record_hash = compute_record_hash(record=fields, prev_hash=prev)
+        record.record_hash = hash_of(_fields(record), prev)
         self._inner.append(record)
 
     def _persisted_head(self, run_id: str) -> str | None:
@@ -121,8 +123,10 @@ class HashChainedLedgerStore:
 
     def list(self, run_id: str) -> Any:
         """The records of a run; with seals only those that are what was sealed."""
-        records = self._inner.list(run_id)
-        return records if self._seals is None else self._seals.check(str(run_id), records)
+        if self._seals is None:
+            return self._inner.list(run_id)
+        with self._lock:
+            return self._seals.check(str(run_id), self._inner.list(run_id))
 
     def find_completed_result(self, run_id: str, idempotency_key: str) -> Any:
         """The result of a step that completed, by its key."""
@@ -139,14 +143,21 @@ class HashChainedLedgerStore:
         if delete is None:
             raise NotImplementedError("Inner LedgerStore does not support delete")
         run = str(run_id or "").strip()
-        if self._seals is not None:
-            self._seals.note_deleted(run)
-        return int(delete(run))
+        with self._lock:
+            if self._seals is not None:
+                self._seals.note_deleted(run)
+            return int(delete(run))
+
+    def adopt(self, run_id: str) -> int:
+        """Seals the records of a run that have no seal, and gives their number. Look at them first."""
+        with self._lock:
+            return 0 if self._seals is None else self._seals.adopt(str(run_id), self._inner.list(run_id))
 
     def release(self) -> None:
         """Gives the records of seals up, so that another process may continue them."""
         if self._seals is not None:
-            self._seals.release()
+            with self._lock:
+                self._seals.release()
 
 
 def _hash_of(fields: Record, prev: str | None) -> str:
@@ -159,56 +170,92 @@ def _fields(record: Any) -> Record:
     return cast(Record, to_dict() if callable(to_dict) else dataclasses.asdict(record))
 
 
+@dataclasses.dataclass
+class _Run:
+    """What is sealed of a run: the number of its records, the hash of the last one, and of one that may follow."""
+
+    recorder: Recorder
+    count: int = 0
+    head: str | None = None
+    intended: str | None = None
+
+    def apply(self, event_type: str, payload: Mapping[str, Any]) -> None:
+        if event_type == "ledger_sealed":
+            self.count, self.head, self.intended = payload["count"], payload["head"], None
+        elif event_type == "ledger_intended":
+            self.intended = payload["head"]
+
+    def seal(self, event_type: str, payload: Mapping[str, Any]) -> None:
+        self.recorder.record(event_type, payload)
+        self.recorder.seal()
+        self.apply(event_type, payload)
+
+
 class _Seals:
     """For each run a native record with the number of ledger records and the hash of the last one."""
 
     def __init__(self, folder: Path, identity: Identity) -> None:
         self.folder, self.identity = folder, identity
-        self._open: dict[str, tuple[Recorder, int, str | None]] = {}
+        self._open: dict[str, _Run] = {}
 
-    def _of(self, run_id: str) -> tuple[Recorder, int, str | None]:
+    def _of(self, run_id: str) -> _Run:
         if (found := self._open.get(run_id)) is None:
-            found = self._open[run_id] = self._opened(run_id)
+            opened = open_named(self.folder, "ledger", run_id, self.identity, create=True)
+            assert opened is not None
+            found = self._open[run_id] = _Run(opened[0])
+            for event in opened[1]:
+                found.apply(event.type, event.payload)
         return found
 
-    def _opened(self, run_id: str) -> tuple[Recorder, int, str | None]:
-        found = open_named(self.folder, "ledger", run_id, self.identity, create=True)
-        assert found is not None
-        recorder, events = found
-        count, head = 0, None
-        for event in events:
-            if event.type == "ledger_sealed":
-                count, head = event.payload["count"], event.payload["head"]
-        return recorder, count, head
-
     def check(self, run_id: str, records: Sequence[Record]) -> Any:
-        """The sealed ones among the records of a run."""
-        recorder, count, head = self._of(run_id)
-        sealed = list(records[:count])
-        last = sealed[-1].get("record_hash") if sealed else None
-        answer = verify_ledger_chain(sealed)
-        if len(sealed) < count or last != head or not answer["ok"]:
+        """The sealed ones among the records of a run. One that was to follow is sealed now, if it did."""
+        run = self._of(run_id)
+        sealed = list(records[: run.count + 1])
+        follows = len(sealed) > run.count and run.intended is not None and _head_of(sealed) == run.intended
+        if follows and verify_ledger_chain(sealed)["ok"]:
+            run.seal("ledger_sealed", {"count": run.count + 1, "head": run.intended})
+        del sealed[run.count :]
+        if len(sealed) < run.count or _head_of(sealed) != run.head or not verify_ledger_chain(sealed)["ok"]:
             raise NotVerified(
-                f"the ledger of run {run_id!r} is not the one that was sealed with {count} records; "
-                f"its seals are in {recorder.path}"
+                f"the ledger of run {run_id!r} is not the one that was sealed with {run.count} records; "
+                f"its seals are in {run.recorder.path}"
             )
         return sealed
 
-    def note(self, run_id: str, records: Sequence[Record]) -> None:
-        """Seals the head of a run."""
-        recorder, _, _ = self._of(run_id)
-        count, head = len(records), records[-1].get("record_hash")
-        recorder.record("ledger_sealed", {"count": count, "head": head})
-        recorder.seal()
-        self._open[run_id] = (recorder, count, head)
+    def check_all(self, run_id: str, records: Sequence[Record]) -> None:
+        """Raises where one of these records has no seal: what follows it would make it look sealed."""
+        if more := len(records) - len(self.check(run_id, records)):
+            raise NotVerified(
+                f"the ledger of run {run_id!r} has {more} records without a seal; "
+                "hint: remove them, or adopt them, if you trust them"
+            )
+
+    def intend(self, run_id: str, fields: Record, prev: str | None) -> str:
+        """Seals the hash of the record that is stored next, and gives it."""
+        run = self._of(run_id)
+        if prev != run.head:
+            raise NotVerified(f"the ledger of run {run_id!r} has a record without a seal; nothing was appended")
+        head = _hash_of(fields, prev)
+        run.seal("ledger_intended", {"head": head})
+        return head
+
+    def adopt(self, run_id: str, records: Sequence[Record]) -> int:
+        """Seals the records without a seal, if their hashes fit."""
+        fresh = len(records) - len(self.check(run_id, records))
+        if not verify_ledger_chain(records)["ok"]:
+            raise NotVerified(f"the hashes of the ledger of run {run_id!r} do not fit; hint: threadseal verify")
+        if fresh:
+            self._of(run_id).seal("ledger_sealed", {"count": len(records), "head": _head_of(records)})
+        return fresh
 
     def note_deleted(self, run_id: str) -> None:
         """Seals that a run has no records any more."""
-        recorder, _, _ = self._of(run_id)
-        recorder.record("ledger_sealed", {"count": 0, "head": None})
-        recorder.seal()
-        self._open[run_id] = (recorder, 0, None)
+        self._of(run_id).seal("ledger_sealed", {"count": 0, "head": None})
 
     def release(self) -> None:
         for run_id in list(self._open):
-            self._open.pop(run_id)[0].close()
+            self._open.pop(run_id).recorder.close()
+
+
+def _head_of(records: Sequence[Record]) -> str | None:
+    return records[-1].get("record_hash") if records else None
