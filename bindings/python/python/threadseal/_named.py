@@ -57,24 +57,26 @@ def open_named(
     return recorder, events
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it: what is no JSON becomes a dict of its members, or a text."""
+def json_of(item: Any) -> Any:
+    """An item as JSON, as a session keeps it; a model is its members."""
 
     def other(value: Any) -> Any:
         dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
-        return str(value) if dump is None else dump(mode="json")
+        if dump is None:
+            raise TypeError(f"{type(value).__name__} is no JSON")
+        return dump(mode="json")
 
     try:
-        return json.loads(json.dumps(value, default=other, allow_nan=False))
-    except (TypeError, ValueError):
-        return str(value)
+        return json.loads(json.dumps(item, default=other))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the item is no JSON: {error}") from error
 
 
 def digest_of(item: Any) -> str:
-    """The digest of an item, which JSON can hold; the order of members does not count."""
+    """The digest of an item; the order of members does not count. NaN has one, as sessions keep it."""
     try:
-        text = json.dumps(item, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(item, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"the item is no JSON: {error}") from error
     return hashlib.sha256(b"threadseal-items/1" + text.encode()).hexdigest()
 

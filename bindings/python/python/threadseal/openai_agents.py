@@ -16,9 +16,6 @@ Install it with `pip install threadseal[openai-agents]`.
 
 import asyncio
 import logging
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +23,10 @@ from agents.items import TResponseInputItem
 from agents.memory import Session, SessionABC
 from agents.tracing import Span, Trace, TracingProcessor
 
-from ._named import SealedLists, UnsealedItem, digest_of, plain
+from ._named import MAX_OPEN, SealedLists, UnsealedItem, digest_of, json_of
+from ._plain import plain
+from ._traces import TraceRecords
 from .home import Identity, StrPath
-from .recorder import Recorder
 
 __all__ = ["SealedSession", "SealingProcessor", "UnsealedItem"]
 
@@ -44,124 +42,67 @@ EVENTS = {
 }
 """The type of the event for each kind of span; others are `span_ended`."""
 
-ASKING = ("generation", "response")
-"""Spans in which a model is asked."""
-
 
 class SealingProcessor(TracingProcessor):
-    """Writes each trace into a native record of its own, sealed whenever a model is asked and at its end.
+    """Writes each trace into a native record of its own, sealed after each answer of a model and at its end.
 
     The record is `FOLDER/TRACE_ID.jsonl`, its thread `openai-agents/TRACE_ID`. A tool call begins with
     `tool_call_start` and ends with `tool_call_result`; a handoff is `handoff`; an answer of a model is `cognition_out`.
-    The record begins, is sealed and ends while the agent works: `force_flush` and `shutdown` wait for it. A fault of
-    recording is logged and does not stop the agent, unless `strict`: then the agent waits for each seal.
+    A run that continues after an approval has the trace of the first one, whose record has ended: it is in
+    `FOLDER/TRACE_ID.1.jsonl`. A value that is no JSON is spelled as a text, and a long one shortened.
+    A fault of recording is logged and does not stop the agent, unless `strict`. A record that lacks an event names it,
+    and ends as `error`.
     """
 
     def __init__(
         self, folder: StrPath, *, identity: Identity | None = None, durable: bool = False, strict: bool = False
     ) -> None:
         self.folder = Path(folder)
-        self._identity = Identity.of_home() if identity is None else identity
-        self._durable, self._strict = durable, strict
-        self._lock = threading.Lock()
-        self._open: dict[str, Future[Recorder | None]] = {}
-        self._aside = ThreadPoolExecutor(1, "threadseal")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        keys = Identity.of_home() if identity is None else identity
+        self._strict = strict
+        self._records = TraceRecords(self.folder, "openai-agents", keys, durable, MAX_OPEN)
 
     def path_of(self, trace_id: str) -> Path:
-        """The record of a trace."""
-        return self.folder / f"{trace_id}.jsonl"
+        """The record of a trace; what comes after its end is in `TRACE_ID.1.jsonl` and further ones."""
+        return self._records.path_of(trace_id)
 
     def on_trace_start(self, trace: Trace) -> None:
         """Begins a record."""
-        begun = self._do(lambda: self._begun(trace))
-        with self._lock:
-            self._open[trace.trace_id] = begun
+        with self._guarded("begin", trace.trace_id):
+            self._records.end_oldest()
+            self._records.begin(trace.trace_id, "trace_started", lambda: dict(plain(trace.export() or {})))
 
     def on_trace_end(self, trace: Trace) -> None:
         """Ends the record."""
-        with self._lock:
-            begun = self._open.pop(trace.trace_id, None)
-        if begun is not None:
-            self._do(lambda: self._ended(begun, trace))
+        with self._guarded("end", trace.trace_id):
+            self._records.end(trace.trace_id, plain({"trace_id": trace.trace_id, "name": trace.name}))
 
     def on_span_start(self, span: Span[Any]) -> None:
-        """Records that a tool is called; when a model is asked, all that it is asked about gets a seal."""
-        kind = span.span_data.type
-        if kind == "function":
-            self._record(span, "tool_call_start")
-        elif kind in ASKING:
-            with self._lock:
-                begun = self._open.get(span.trace_id)
-            if begun is not None:
-                self._do(lambda: self._sealed(begun, span.trace_id))
+        """Records that a tool is called."""
+        if span.span_data.type == "function":
+            self._record(span, "tool_call_start", seal=False)
 
     def on_span_end(self, span: Span[Any]) -> None:
-        """Records a span."""
-        self._record(span, EVENTS.get(span.span_data.type, "span_ended"))
+        """Records a span; an answer of a model, a tool's result and a handoff are sealed."""
+        kind = span.span_data.type
+        self._record(span, EVENTS.get(kind, "span_ended"), seal=kind in ("generation", "response", "handoff"))
 
-    def _do(self, work: Callable[[], Recorder | None]) -> "Future[Recorder | None]":
-        """Does something that waits for the disk: aside, in the order of the calls, unless the agent is to wait."""
-        if not self._strict:
-            return self._aside.submit(work)
-        done: Future[Recorder | None] = Future()
-        done.set_result(work())
-        return done
-
-    def _begun(self, trace: Trace) -> Recorder | None:
-        with self._guarded("begin", trace.trace_id):
-            path, thread = self.path_of(trace.trace_id), f"openai-agents/{trace.trace_id}"
-            recorder = Recorder(path, thread, identity=self._identity, durable=self._durable)
-            recorder.record("trace_started", plain(trace.export() or {}))
-            return recorder
-        return None
-
-    def _sealed(self, begun: "Future[Recorder | None]", trace_id: str) -> None:
-        if (recorder := begun.result()) is not None:
-            with self._guarded("seal", trace_id):
-                recorder.seal()
-
-    def _ended(self, begun: "Future[Recorder | None]", trace: Trace) -> None:
-        if (recorder := begun.result()) is not None:
-            with self._guarded("end", trace.trace_id):
-                recorder.end("completed", {"trace_id": trace.trace_id, "name": trace.name})
-
-    def _record(self, span: Span[Any], event_type: str) -> None:
-        with self._lock:
-            begun = self._open.get(span.trace_id)
-        if begun is None or (recorder := begun.result()) is None:
-            return
-        with self._guarded("record", span.trace_id):
-            recorder.record(event_type, _payload(span))
+    def _record(self, span: Span[Any], event_type: str, seal: bool) -> None:
+        with self._guarded("write", span.trace_id):
+            self._records.record(span.trace_id, event_type, lambda: _payload(span), seal, seal_late=True)
 
     def _guarded(self, act: str, trace_id: str) -> "_Guard":
         return _Guard(act, trace_id, self._strict)
 
     def shutdown(self) -> None:
         """Seals traces that have not ended; their records stay open."""
-        self._rest()
-        with self._lock:
-            left, self._open = self._open, {}
-        for trace_id, begun in left.items():
-            if (recorder := begun.result()) is not None:
-                with self._guarded("close", trace_id):
-                    recorder.close()
+        for error in self._records.close_all():
+            LOGGER.warning("cannot close the record of a trace: %s", error)
 
     def force_flush(self) -> None:
         """Makes all events so far durable."""
-        self._rest()
-        with self._lock:
-            left = list(self._open.items())
-        for trace_id, begun in left:
-            if (recorder := begun.result()) is not None:
-                with self._guarded("flush", trace_id):
-                    recorder.sync()
-
-    def _rest(self) -> None:
-        """Returns when all that is done aside is done."""
-        with self._lock:
-            aside, self._aside = self._aside, ThreadPoolExecutor(1, "threadseal")
-        aside.shutdown()
+        with self._guarded("flush", "of all"):
+            self._records.sync()
 
 
 class _Guard:
@@ -182,12 +123,12 @@ class _Guard:
 
 def _payload(span: Span[Any]) -> dict[str, Any]:
     """What a span has, as JSON; of a response also the texts that the SDK does not export."""
-    payload: dict[str, Any] = dict(plain(span.export() or {}))
+    made: dict[str, Any] = dict(span.export() or {})
     data = span.span_data
     if data.type == "response":
-        response = getattr(data, "response", None)
-        payload["response"] = None if response is None else plain(response)
-        payload["input"] = plain(getattr(data, "input", None))
+        made["response"] = getattr(data, "response", None)
+        made["input"] = getattr(data, "input", None)
+    payload: dict[str, Any] = plain(made)
     return payload
 
 
@@ -214,7 +155,7 @@ class SealedSession(SessionABC):
         """Adds items and seals them."""
         if not items:
             return
-        kept: list[TResponseInputItem] = [plain(item) for item in items]
+        kept: list[TResponseInputItem] = [json_of(item) for item in items]
         await self.get_items()
         await self.inner.add_items(kept)
         digests = [digest_of(item) for item in kept]

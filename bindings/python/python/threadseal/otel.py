@@ -8,15 +8,13 @@ agent.instrument = InstrumentationSettings(tracer_provider=provider)     # an ag
 
 Each trace has a record of its own, `FOLDER/TRACE_ID.jsonl`, with the thread `otel/TRACE_ID`. A span is an event when it
 ends: `cognition_out` of a model, `tool_call_result` of a tool, `agent_ended` of an agent, by the conventions for
-generative AI or those of OpenInference; else `span_ended`. Spans without a parent are sealed at once, others with them
-or after each batch.
+generative AI; else `span_ended`. Spans are sealed after each batch, and records end with the exporter. A value that is
+no JSON is spelled as a text, and a long one shortened. A record that lacks a span names it, and ends as `error`.
 
 Install it with `pip install threadseal[otel]`.
 """
 
-import json
 import logging
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,13 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk import trace as sdk
 from opentelemetry.sdk.trace import export as sdk_export
-from opentelemetry.trace import format_trace_id
+from opentelemetry.sdk.util import ns_to_iso_str
+from opentelemetry.trace import SpanContext, format_span_id, format_trace_id
 
-from ._errors import ThreadSealError
 from ._named import MAX_OPEN
+from ._plain import plain
+from ._traces import TraceRecords
 from .home import Identity, StrPath
-from .recorder import Recorder
 
 LOGGER = logging.getLogger("threadseal.otel")
 
@@ -40,10 +39,7 @@ EVENTS = {
     "execute_tool": "tool_call_result",
     "invoke_agent": "agent_ended",
 }
-"""The type of the event for each `gen_ai.operation.name`."""
-
-OPENINFERENCE_EVENTS = {"LLM": "cognition_out", "TOOL": "tool_call_result", "AGENT": "agent_ended"}
-"""The type of the event for each `openinference.span.kind`; other spans are `span_ended`."""
+"""The type of the event for each `gen_ai.operation.name`; others are `span_ended`."""
 
 
 class SpanExporter(sdk_export.SpanExporter):
@@ -59,46 +55,32 @@ class SpanExporter(sdk_export.SpanExporter):
     ) -> None:
         """Of more than `max_open` traces the oldest is ended; a span that is late begins a record of its own."""
         self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._identity = Identity.of_home() if identity is None else identity
-        self._durable, self._max_open = durable, max_open
-        self._lock = threading.Lock()
-        self._open: dict[str, Recorder] = {}
+        keys = Identity.of_home() if identity is None else identity
+        self._records = TraceRecords(self.folder, "otel", keys, durable, max_open)
 
     def export(self, spans: Sequence[sdk.ReadableSpan]) -> sdk_export.SpanExportResult:
-        """Records spans that ended, and seals them."""
-        try:
-            with self._lock:
-                touched = [self._record(span) for span in spans]
-                for recorder in {id(recorder): recorder for recorder in touched}.values():
-                    recorder.seal()
-                self._end_oldest()
-        except (ThreadSealError, OSError) as error:
-            LOGGER.warning("cannot record spans: %s", error)
-            return sdk_export.SpanExportResult.FAILURE
-        return sdk_export.SpanExportResult.SUCCESS
+        """Records spans and seals them. A span that fails takes no other one with it."""
+        touched: dict[str, None] = {}
+        failed = False
+        for span in spans:
+            with _Logged("record a span") as logged:
+                trace_id = _trace_id(span)
+                touched[trace_id] = None
+                failed |= not self._record(trace_id, span)
+            failed |= logged.failed
+        for trace_id in touched:
+            with _Logged("seal spans") as logged:
+                self._records.seal(trace_id)
+            failed |= logged.failed
+        with _Logged("end the record of a trace"):
+            self._records.end_oldest()
+        result = sdk_export.SpanExportResult
+        return result.FAILURE if failed else result.SUCCESS
 
-    def _record(self, span: sdk.ReadableSpan) -> Recorder:
-        context = span.get_span_context()
-        trace_id = format_trace_id(0 if context is None else context.trace_id)
-        recorder = self._open.pop(trace_id, None) or self._begun(trace_id)
-        self._open[trace_id] = recorder
-        payload: dict[str, Any] = json.loads(span.to_json())
-        recorder.record(_event_type(span), payload)
-        return recorder
-
-    def _begun(self, trace_id: str) -> Recorder:
-        for late in range(1000):
-            name = trace_id if late == 0 else f"{trace_id}.{late}"
-            path = self.folder / f"{name}.jsonl"
-            if not path.exists():
-                thread = f"otel/{name}"
-                return Recorder(path, thread, identity=self._identity, durable=self._durable)
-        raise ThreadSealError(f"trace {trace_id} has too many records in {self.folder}")
-
-    def _end_oldest(self) -> None:
-        while len(self._open) > self._max_open:
-            self._open.pop(next(iter(self._open))).end("completed")
+    def _record(self, trace_id: str, span: sdk.ReadableSpan) -> bool:
+        operation = (span.attributes or {}).get("gen_ai.operation.name")
+        event_type = EVENTS.get(operation, "span_ended") if isinstance(operation, str) else "span_ended"
+        return self._records.record(trace_id, event_type, lambda: _payload(span), seal=False)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing waits: what was exported is sealed."""
@@ -106,19 +88,69 @@ class SpanExporter(sdk_export.SpanExporter):
 
     def shutdown(self) -> None:
         """Ends the records of all traces."""
-        with self._lock:
-            left, self._open = self._open, {}
-        for recorder in left.values():
-            try:
-                recorder.end("completed")
-            except (ThreadSealError, OSError) as error:
-                LOGGER.warning("cannot end the record of %s: %s", recorder.thread, error)
+        for error in self._records.end_all():
+            LOGGER.warning("cannot end the record of a trace: %s", error)
 
 
-def _event_type(span: sdk.ReadableSpan) -> str:
-    attributes = span.attributes or {}
-    kind, operation = attributes.get("openinference.span.kind"), attributes.get("gen_ai.operation.name")
-    return EVENTS.get(str(operation)) or OPENINFERENCE_EVENTS.get(str(kind), "span_ended")
+class _Logged:
+    """Logs what fails: no fault of recording may stop the program."""
+
+    def __init__(self, act: str) -> None:
+        self._act, self.failed = act, False
+
+    def __enter__(self) -> "_Logged":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self.failed = True
+        LOGGER.warning("cannot %s: %s", self._act, error)
+        return True
+
+
+def _trace_id(span: sdk.ReadableSpan) -> str:
+    context = span.get_span_context()
+    return format_trace_id(0 if context is None else context.trace_id)
+
+
+def _payload(span: sdk.ReadableSpan) -> dict[str, Any]:
+    """What `ReadableSpan.to_json` has, also where a value is no JSON."""
+    status: dict[str, Any] = {"status_code": span.status.status_code.name}
+    if span.status.description:
+        status["description"] = span.status.description
+    made = {
+        "name": span.name,
+        "context": _context(span.get_span_context()),
+        "kind": str(span.kind),
+        "parent_id": f"0x{format_span_id(span.parent.span_id)}" if span.parent is not None else None,
+        "start_time": _moment(span.start_time),
+        "end_time": _moment(span.end_time),
+        "status": status,
+        "attributes": span.attributes,
+        "events": [
+            {"name": event.name, "timestamp": _moment(event.timestamp), "attributes": event.attributes}
+            for event in span.events
+        ],
+        "links": [{"context": _context(link.context), "attributes": link.attributes} for link in span.links],
+        "resource": {"attributes": span.resource.attributes, "schema_url": span.resource.schema_url},
+    }
+    payload: dict[str, Any] = plain(made)
+    return payload
+
+
+def _context(context: SpanContext | None) -> dict[str, str] | None:
+    if context is None:
+        return None
+    return {
+        "trace_id": f"0x{format_trace_id(context.trace_id)}",
+        "span_id": f"0x{format_span_id(context.span_id)}",
+        "trace_state": repr(context.trace_state),
+    }
+
+
+def _moment(nanoseconds: int | None) -> str | None:
+    return None if nanoseconds is None else ns_to_iso_str(nanoseconds)
 
 
 class SpanProcessor(sdk.SpanProcessor):

@@ -13,7 +13,7 @@ import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, handoff
 from agents.items import ModelResponse
 from agents.models.interface import Model, ModelProvider
-from agents.tracing import set_trace_processors
+from agents.tracing import custom_span, function_span, set_trace_processors, trace
 from agents.usage import Usage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 from threadseal import Identity, NotVerified, open_session, verify
@@ -122,6 +122,73 @@ def test_a_fault_of_recording_does_not_stop_the_agent(
     (tmp_path / "traces").write_text("no folder")
     assert asyncio.run(run(Scripted("Hello."), "Hi"))[0] == "Hello."
     assert "cannot begin the record of trace" in caplog.text
+
+
+# T-PY-57
+@pytest.mark.parametrize("text", ["half \ud83d", "\x00\x1b", "long " * (2 << 20)])
+def test_content_hides_no_call_of_a_tool(tmp_path: Path, identity: Identity, text: str) -> None:
+    set_trace_processors([SealingProcessor(tmp_path, identity=identity)])
+    with trace("work"):
+        with custom_span("data", data={"score": float("nan"), (1, 2): text}):  # type: ignore[dict-item]
+            pass
+        with function_span("shell", input=text, output=text):
+            pass
+    [path] = tmp_path.glob("trace_*.jsonl")
+    assert verify(path, trust=identity.trust).is_verified
+    events = list(open_session(path, trust=identity.trust))
+    kinds = [event.type for event in events if event.type not in ("thread_started", "checkpoint")]
+    assert kinds == ["trace_started", "span_ended", "tool_call_start", "tool_call_result", "thread_completed"]
+    [call] = [event.payload["span_data"] for event in events if event.type == "tool_call_result"]
+    assert call["name"] == "shell"
+
+
+# T-PY-59
+def test_a_tool_that_runs_after_an_approval_is_recorded(tmp_path: Path, identity: Identity) -> None:
+    ran: list[str] = []
+
+    @function_tool(needs_approval=True)
+    def delete(name: str) -> str:
+        """Deletes."""
+        ran.append(name)
+        return "deleted it"
+
+    processor = SealingProcessor(tmp_path, identity=identity, strict=True)
+    set_trace_processors([processor])
+    model = Scripted(("delete", {"name": "database"}), "Done.")
+    agent: Agent[Any] = Agent(name="a", tools=[delete])
+
+    async def work() -> None:
+        config = RunConfig(model_provider=model)
+        result: Any = await Runner.run(agent, "Go.", run_config=config)
+        state = result.to_state()
+        state.approve(result.interruptions[0])
+        await Runner.run(agent, state, run_config=config)
+
+    asyncio.run(work())
+    assert ran == ["database"]
+    processor.shutdown()
+    first, later = sorted(tmp_path.glob("trace_*.jsonl"), key=lambda path: len(path.name))
+    assert later.name == f"{first.stem}.1.jsonl"
+    assert verify(first, trust=identity.trust).is_verified
+    events = list(open_session(later, need="sealed", trust=identity.trust))
+    [result] = [event.payload["span_data"] for event in events if event.type == "tool_call_result"]
+    assert (result["name"], result["output"]) == ("delete", "deleted it")
+    [continued] = [event.payload for event in events if event.type == "trace_continued"]
+    assert continued == {"trace_id": first.stem, "after": first.name}
+
+
+# T-PY-59
+@pytest.mark.parametrize("trace_id", ["trace_" + "0" * 32, "../out of/the folder"])
+def test_a_trace_id_that_is_used_twice_has_two_records(tmp_path: Path, identity: Identity, trace_id: str) -> None:
+    set_trace_processors([SealingProcessor(tmp_path / "traces", identity=identity, strict=True)])
+    for part in ("first", "second"):
+        with trace("work", trace_id=trace_id), custom_span(part):
+            pass
+    paths = sorted((tmp_path / "traces").glob("*.jsonl"), key=lambda path: len(path.name))
+    assert len(paths) == 2 and verify(tmp_path / "traces", trust=identity.trust).is_verified
+    for path, part in zip(paths, ("first", "second"), strict=True):
+        events = open_session(path, trust=identity.trust)
+        assert [event.payload["span_data"]["name"] for event in events if event.type == "span_ended"] == [part]
 
 
 class Database:

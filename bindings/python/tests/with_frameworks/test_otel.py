@@ -1,7 +1,9 @@
 # pyright: standard
 """Spans of OpenTelemetry in records, from Pydantic AI and from a tracer of our own."""
 
+import hashlib
 import json
+import resource
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import set_span_in_context
 from threadseal import Identity, open_session, verify
 from threadseal.otel import SpanExporter, SpanProcessor
 
@@ -95,5 +98,164 @@ def test_a_fault_of_recording_is_a_failed_export(
     span: Any = TracerProvider().get_tracer("t").start_span("run")
     span.end()
     assert exporter.export([span]).name == "FAILURE"
-    assert "cannot record spans" in caplog.text
+    assert "cannot record a span" in caplog.text
     assert json.loads(span.to_json())["name"] == "run"
+
+
+class Unprintable:
+    """A value whose class fails to show it."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def within_itself() -> Any:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+def deep() -> Any:
+    found: Any = 1
+    for _ in range(5000):
+        found = [found]
+    return found
+
+
+ODD = {
+    "nan": (float("nan"), "NaN"),
+    "infinity": ([1.0, float("-inf")], [1.0, "-Infinity"]),
+    "surrogate": ("a tool gave \ud83d", "a tool gave \\ud83d"),
+    "bytes": (b"\xff\xff", {"base64": "//8="}),
+    "unprintable": (Unprintable(), "[Unprintable: RuntimeError]"),
+    "cycle": (within_itself(), ["[a value within itself]"]),
+    "number": (10**5000, hex(10**5000)),
+    "keys": ({1: "a", "1": "b", (2, 3): "c"}, {"1": "a", "1'": "b", "(2, 3)": "c"}),
+}
+
+
+# T-PY-57
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("odd", [*ODD, "long", "deep", "many"])
+def test_content_hides_no_span(tmp_path: Path, identity: Identity, odd: str, batch: bool) -> None:
+    long = "x" * (17 << 20)
+    digest = hashlib.sha256(long.encode()).hexdigest()
+    more = {"long": long, "deep": deep(), "many": list(range(300_000))}
+    value = more[odd] if odd in more else ODD[odd][0]
+    exporter = SpanExporter(tmp_path / "t", identity=identity)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(
+        BatchSpanProcessor(exporter) if batch else SpanProcessor(tmp_path / "t", identity=identity)
+    )
+    tracer = provider.get_tracer("t")
+    with tracer.start_as_current_span("run"):
+        for name in ("before", "tool", "after"):
+            with tracer.start_as_current_span(name) as span:
+                # The SDK refuses some values; a framework may still set them.
+                span._attributes._dict["result"] = value if name == "tool" else "fine"  # type: ignore[attr-defined]
+    provider.shutdown()
+    [path] = (tmp_path / "t").glob("*.jsonl")
+    assert verify(path, trust=identity.trust).is_verified
+    events = list(open_session(path, trust=identity.trust))
+    assert events[-2].type == "thread_completed"
+    spans = {event.payload["name"]: event.payload for event in events if event.type == "span_ended"}
+    assert list(spans) == ["before", "tool", "after", "run"]
+    result = spans["tool"]["attributes"]["result"]
+    if odd == "long":
+        assert result == {"shortened": "x" * 256, "bytes": 17 << 20, "sha256": digest}
+    elif odd == "deep":
+        assert "more than 64 values within each other" in json.dumps(result)
+    elif odd == "many":
+        assert result[:3] == [0, 1, 2] and result[-1]["left_out"] + len(result) - 1 == 300_000
+    else:
+        assert result == ODD[odd][1]
+
+
+# T-PY-58
+def test_a_span_that_no_record_takes_is_named_and_the_record_is_not_completed(
+    tmp_path: Path, identity: Identity, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        """A span whose name cannot be read."""
+
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def __getattr__(self, member: str) -> Any:
+            if member == "name":
+                raise RuntimeError("no name")
+            return getattr(self.inner, member)
+
+    exporter = SpanExporter(tmp_path, identity=identity)
+    tracer = TracerProvider().get_tracer("t")
+    span: Any = tracer.start_span("run")
+    span.end()
+    assert exporter.export([span, Broken(span), span]).name == "FAILURE"  # type: ignore[list-item]
+    exporter.shutdown()
+    [path] = tmp_path.glob("*.jsonl")
+    assert verify(path, trust=identity.trust).is_verified
+    events = list(open_session(path, trust=identity.trust))
+    assert [event.type for event in events if "span" in event.type or "left_out" in event.type] == [
+        "span_ended",
+        "event_left_out",
+        "span_ended",
+    ]
+    assert (events[-2].type, events[-2].payload["left_out"]) == ("thread_error", 1)
+
+
+# T-PY-60
+def test_spans_are_recorded_again_when_a_disk_has_space_again(tmp_path: Path, identity: Identity) -> None:
+    exporter = SpanExporter(tmp_path, identity=identity)
+    tracer = TracerProvider().get_tracer("t")
+    parent: Any = tracer.start_span("run")
+
+    def sent(name: str) -> bool:
+        span: Any = tracer.start_span(name, context=set_span_in_context(parent), attributes={"text": "x" * 2000})
+        span.end()
+        return exporter.export([span]).name == "SUCCESS"
+
+    assert sent("before")
+    [path] = tmp_path.glob("*.jsonl")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 1000, hard))
+    try:
+        assert not any([sent("full") for _ in range(3)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert sent("after")
+    exporter.shutdown()
+    [path] = tmp_path.glob("*.jsonl")
+    # Half of a line is left of the failed write.
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}}")]
+    names = [line["payload"]["name"] for line in lines if line["event_type"] == "span_ended"]
+    assert (names[0], names[-1]) == ("before", "after")
+    [failed] = [line["payload"] for line in lines if line["event_type"] == "recording_failed"]
+    assert failed["left_out"] >= 3 and "cannot write" in failed["error"]
+    # What was written without a seal is marked, and the record does not end as if it had all.
+    assert verify(path, trust=identity.trust).verdict in ("partial", "verified")
+    assert (lines[-2]["event_type"], lines[-2]["payload"]["left_out"]) == ("thread_error", failed["left_out"])
+
+
+# T-PY-61
+def test_two_programs_begin_one_trace_at_once(tmp_path: Path, identity: Identity) -> None:
+    exporters = [SpanExporter(tmp_path, identity=identity) for _ in range(4)]
+    tracer = TracerProvider().get_tracer("t")
+    barrier = threading.Barrier(len(exporters))
+    spans: list[Any] = [tracer.start_span("run") for _ in range(25)]
+    results: list[str] = []
+
+    def work(exporter: SpanExporter) -> None:
+        for span in spans:
+            barrier.wait()
+            results.append(exporter.export([span]).name)
+
+    threads = [threading.Thread(target=work, args=(exporter,)) for exporter in exporters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for exporter in exporters:
+        exporter.shutdown()
+    assert results == ["SUCCESS"] * 100
+    assert verify(tmp_path, trust=identity.trust).is_verified
+    assert len(list(tmp_path.glob("*.jsonl"))) == 100
