@@ -78,19 +78,16 @@ fn write(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: usize) -> PyResult<
 }
 
 fn write_int(number: &Bound<'_, PyInt>, out: &mut Vec<u8>) -> PyResult<()> {
-    match number.extract::<i64>() {
+    let py = number.py();
+    if let Ok(small) = number.extract::<i64>() {
         // A vector takes everything.
-        Ok(small) => drop(write!(out, "{small}")),
-        // An int of any size; a subclass may print itself in another way.
-        Err(_) => out.extend_from_slice(
-            number
-                .py()
-                .get_type::<PyInt>()
-                .call_method1("__repr__", (number,))?
-                .extract::<&str>()?
-                .as_bytes(),
-        ),
+        drop(write!(out, "{small}"));
+        return Ok(());
     }
+    // A subclass may print itself in another way. Python has a bound of its own for digits.
+    let digits = py.get_type::<PyInt>().call_method1("__repr__", (number,));
+    let digits = digits.map_err(|error| refused(py, &format!("a number is too long: {error}")))?;
+    out.extend_from_slice(digits.extract::<&str>()?.as_bytes());
     Ok(())
 }
 

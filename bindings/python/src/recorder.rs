@@ -91,6 +91,7 @@ impl Recorder {
     ) -> PyResult<Self> {
         let writer = identity.0.clone();
         let made = py.detach(|| {
+            check_seal_every(seal_every)?;
             let writer = if detached {
                 writer.with_detached_bodies()
             } else {
@@ -99,7 +100,7 @@ impl Recorder {
             let mut manifest = writer.manifest()?;
             (manifest.model, manifest.directive) = (model, directive);
             let recorder = writer.record_as(&path, thread, manifest)?;
-            Self::of(recorder, None, &writer, (durable, seal_every))
+            Ok(Self::of(recorder, None, &writer, (durable, seal_every)))
         });
         made.map_err(|error| raised(py, &error))
     }
@@ -117,6 +118,7 @@ impl Recorder {
     ) -> PyResult<Self> {
         let writer = identity.0.clone();
         let made = py.detach(|| {
+            check_seal_every(seal_every)?;
             let policy = TAILS.iter().find(|(name, _)| *name == tail);
             let policy = policy
                 .ok_or_else(|| Error::invalid(format!("there is no tail policy {tail:?}")))?;
@@ -129,7 +131,7 @@ impl Recorder {
                 ));
             }
             let moved = moved.map(|moved| moved.path);
-            Self::of(recorder, moved, &writer, (durable, seal_every))
+            Ok(Self::of(recorder, moved, &writer, (durable, seal_every)))
         });
         made.map_err(|error| refusal(py, &writer, &path, &error))
     }
@@ -188,7 +190,7 @@ impl Recorder {
 
     /// Seals what has no seal and gives the record up. It can be resumed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.process != std::process::id() {
+        if self.is_forked() {
             return Ok(());
         }
         self.asked(py, |core| {
@@ -203,7 +205,9 @@ impl Recorder {
 
     /// Gives the record up without a seal, as a crash does. What was written stays.
     fn abandon(&self, py: Python<'_>) {
-        py.detach(|| lock(&self.core).recorder = None);
+        if !self.is_forked() {
+            py.detach(|| lock(&self.core).recorder = None);
+        }
     }
 
     #[getter]
@@ -228,15 +232,18 @@ impl Recorder {
         self.moved.as_deref()
     }
 
-    /// Has it no writer any more?
+    /// Has it no writer any more? In a forked process it has none.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| lock(&self.core).recorder.is_none())
+        self.is_forked() || py.detach(|| lock(&self.core).recorder.is_none())
     }
 
-    /// The last seal; none after the end.
+    /// The last seal; none after the end, and in a forked process.
     #[getter]
     fn head(&self, py: Python<'_>) -> Option<String> {
+        if self.is_forked() {
+            return None;
+        }
         py.detach(|| {
             let core = lock(&self.core);
             let head = core.recorder.as_ref()?.state().head()?;
@@ -251,14 +258,9 @@ impl Recorder {
         moved: Option<PathBuf>,
         writer: &Writer,
         (durable, seal_every): (bool, u64),
-    ) -> Result<Self, Error> {
-        if !(1..=MAX_SEAL_EVERY).contains(&seal_every) {
-            return Err(Error::invalid(format!(
-                "seal_every is 1 to {MAX_SEAL_EVERY}"
-            )));
-        }
+    ) -> Self {
         let state = recorder.state();
-        Ok(Self {
+        Self {
             queue: Mutex::default(),
             path: recorder.path().to_owned(),
             thread: state.thread().as_str().to_owned(),
@@ -274,12 +276,17 @@ impl Recorder {
                 done: 0,
                 failures: BTreeMap::new(),
             }),
-        })
+        }
+    }
+
+    /// Was the process forked from the one that opened the record? Then a lock may be one that no thread gives back.
+    fn is_forked(&self) -> bool {
+        self.process != std::process::id()
     }
 
     /// Runs `work` without the interpreter's lock, in the process that opened the record.
     fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-        if self.process != std::process::id() {
+        if self.is_forked() {
             let text = format!(
                 "this recorder belongs to the process {}, from which this one was forked; hint: open a record of its own in each process",
                 self.process
@@ -388,7 +395,7 @@ impl Core {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        if self.process != std::process::id() {
+        if self.is_forked() {
             // The lock on the file belongs to the process that opened it.
             let core = self.core.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(core.recorder.take());
@@ -398,6 +405,15 @@ impl Drop for Recorder {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn check_seal_every(lines: u64) -> Result<(), Error> {
+    match (1..=MAX_SEAL_EVERY).contains(&lines) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "seal_every is 1 to {MAX_SEAL_EVERY}"
+        ))),
+    }
 }
 
 fn ending_of(word: &str) -> Result<Ending, Error> {

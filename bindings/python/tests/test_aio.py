@@ -107,6 +107,35 @@ def test_a_task_that_is_cancelled_leaves_a_sealed_record(tmp_path: Path, identit
     assert "thread_cancelled" in path.read_text()
 
 
+# T-PY-14
+@pytest.mark.parametrize("attempt", range(4))
+def test_the_last_event_is_recorded_when_all_tasks_are_cancelled(
+    tmp_path: Path, identity: Identity, attempt: int
+) -> None:
+    path = tmp_path / "t.jsonl"
+
+    async def agent() -> None:
+        async with AsyncRecorder(path, "agency/scout", identity=identity, durable=True) as record:
+            try:
+                while True:
+                    await asyncio.gather(*(record.record("note", {"task": 0, "step": step}) for step in range(50)))
+            finally:
+                await record.record("note", {"task": 1, "step": attempt})
+
+    async def program() -> None:
+        agents = asyncio.create_task(agent())
+        await asyncio.sleep(0.1 + attempt / 100)
+        for task in asyncio.all_tasks():
+            if task is not asyncio.current_task():
+                task.cancel()
+        done, _ = await asyncio.wait([agents], timeout=20)
+        assert done and agents.cancelled()
+
+    asyncio.run(program())
+    assert verify(path, trust=identity.trust).is_verified
+    assert steps(path, identity)[-1] == (1, attempt)
+
+
 def test_a_recorder_is_opened_by_its_block(tmp_path: Path, identity: Identity) -> None:
     record = AsyncRecorder(tmp_path / "t.jsonl", "agency/scout", identity=identity)
     assert not (tmp_path / "t.jsonl").exists()

@@ -164,6 +164,53 @@ def test_a_forked_process_writes_nothing(tmp_path: Path, identity: Identity) -> 
     assert payloads(path, identity, "note") == [{"text": "from the parent"}]
 
 
+# T-PY-13
+def test_a_process_that_is_forked_while_threads_record_ends(tmp_path: Path, identity: Identity) -> None:
+    record = Recorder(tmp_path / "t.jsonl", "agency/scout", identity=identity, durable=True)
+    is_over = threading.Event()
+
+    def work() -> None:
+        while not is_over.is_set():
+            record.record("note", {})
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    fork = multiprocessing.get_context("fork")
+    children = [fork.Process(target=leave_block, args=(record,)) for _ in range(20)]
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(30)
+        codes = [child.exitcode for child in children]
+    finally:
+        is_over.set()
+        for child in children:
+            child.kill()
+        for thread in threads:
+            thread.join()
+    record.end()
+    assert codes == [0] * 20
+    assert verify(record.path, trust=identity.trust).is_verified
+
+
+def leave_block(record: Recorder) -> None:
+    with record:
+        assert record.closed and record.head is None
+        record.close()
+        record._inner.abandon()
+
+
+@pytest.mark.parametrize("lines", [0, (1 << 20) + 1])
+def test_a_bound_that_is_refused_leaves_no_file(tmp_path: Path, identity: Identity, lines: int) -> None:
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(InvalidInput, match="seal_every"):
+        Recorder(path, "agency/scout", identity=identity, seal_every=lines)
+    assert not path.exists()
+    Recorder(path, "agency/scout", identity=identity).end()
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_threads_record_together_and_each_in_order(tmp_path: Path, identity: Identity, durable: bool) -> None:
     path = tmp_path / "t.jsonl"
@@ -219,6 +266,7 @@ def deep(depth: int) -> list[Any]:
 
 
 NO_JSON: list[Any] = [
+    {"n": 10**5000},
     {"n": float("nan")},
     {"n": float("inf")},
     {"bytes": b"x"},

@@ -8,8 +8,10 @@ next event finds the record resumed, with `recording_failed`. Such a record neve
 """
 
 import hashlib
+import os
 import re
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,13 @@ class TraceRecords:
         self._lock = threading.Lock()
         self._open: dict[str, _Trace] = {}
         folder.mkdir(parents=True, exist_ok=True)
+        if hasattr(os, "register_at_fork"):
+            alive = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _forked(alive()))
+
+    def forget(self) -> None:
+        """Begins anew in a forked process: the open records, and locks that were held, are its parent's."""
+        self._lock, self._open = threading.Lock(), {}
 
     def path_of(self, trace_id: str, number: int = 0) -> Path:
         """A record of a trace, the first one by default. An id that is no name of a file is hashed."""
@@ -236,6 +245,11 @@ class TraceRecords:
         trace.is_over = True
         if trace.recorder is not None:
             self._written(trace, lambda recorder: recorder.close())
+
+
+def _forked(records: TraceRecords | None) -> None:
+    if records is not None:
+        records.forget()
 
 
 class _Use:

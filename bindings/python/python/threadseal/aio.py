@@ -55,7 +55,8 @@ class AsyncRecorder:
         self._at_exit: AtExit = at_exit
         self._recorder: Recorder | None = None
         self._waiting: list[tuple[_native.Event, asyncio.Future[None]]] = []
-        self._writer: asyncio.Task[None] | None = None
+        self._idle: asyncio.Future[None] | None = None
+        """Is done when nothing waits; None where nothing does."""
 
     async def __aenter__(self) -> "Self":
         self._recorder = await asyncio.to_thread(self._opened)
@@ -87,24 +88,28 @@ class AsyncRecorder:
 
     def _put(self, event: _native.Event) -> "asyncio.Future[None]":
         self.recorder  # noqa: B018 - raises before the block begins
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
         self._waiting.append((event, done))
-        if self._writer is None:
-            self._writer = asyncio.create_task(self._write())
+        if self._idle is None:
+            self._idle = loop.create_future()
+            # What other tasks record before the loop is here again is in the same write.
+            loop.call_soon(self._write)
         return done
 
-    async def _write(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            await self._write_batch(batch)
-        self._writer = None
-
-    async def _write_batch(self, batch: "list[tuple[_native.Event, asyncio.Future[None]]]") -> None:
-        events = [event for event, _ in batch]
+    # The writes are no task: a program that ends cancels all of these, and still records its last events.
+    def _write(self) -> None:
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        loop, events = asyncio.get_running_loop(), [event for event, _ in batch]
         try:
-            failed = dict(await asyncio.to_thread(self.recorder._inner.record_batch, events))
-        except Exception as error:
-            failed = dict.fromkeys(range(len(batch)), error)
+            writing = loop.run_in_executor(None, self.recorder._inner.record_batch, events)
+        except RuntimeError as error:
+            # The loop has no threads any more.
+            self._written(batch, dict.fromkeys(range(len(batch)), error))
+            return
+        writing.add_done_callback(lambda done: self._written(batch, _failed(done, len(batch))))
+
+    def _written(self, batch: "list[tuple[_native.Event, asyncio.Future[None]]]", failed: dict[int, Exception]) -> None:
         for at, (_, done) in enumerate(batch):
             if done.done():
                 continue
@@ -112,10 +117,15 @@ class AsyncRecorder:
                 done.set_exception(failed[at])
             else:
                 done.set_result(None)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._write)
+        elif self._idle is not None:
+            idle, self._idle = self._idle, None
+            idle.set_result(None)
 
     async def _drained(self) -> None:
-        while self._writer is not None:
-            await asyncio.shield(self._writer)
+        while self._idle is not None:
+            await asyncio.shield(self._idle)
 
     async def seal(self) -> str:
         """Ends a turn: seals all events so far, durably. Gives the head."""
@@ -131,3 +141,12 @@ class AsyncRecorder:
         """Seals what has no seal and gives the record up. It can be resumed."""
         await self._drained()
         await asyncio.to_thread(self.recorder.close)
+
+
+def _failed(done: "asyncio.Future[list[tuple[int, Exception]]]", count: int) -> dict[int, Exception]:
+    """The events of a batch that were not written, and why."""
+    if done.cancelled():
+        return dict.fromkeys(range(count), RuntimeError("the loop ended before the event was written"))
+    if (error := done.exception()) is not None:
+        return dict.fromkeys(range(count), error if isinstance(error, Exception) else RuntimeError(str(error)))
+    return dict(done.result())

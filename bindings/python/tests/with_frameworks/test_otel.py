@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import multiprocessing
 import resource
 import subprocess
 import sys
@@ -234,6 +235,27 @@ def test_spans_are_recorded_again_when_a_disk_has_space_again(tmp_path: Path, id
     # What was written without a seal is marked, and the record does not end as if it had all.
     assert verify(path, trust=identity.trust).verdict in ("partial", "verified")
     assert (lines[-2]["event_type"], lines[-2]["payload"]["left_out"]) == ("thread_error", failed["left_out"])
+
+
+def test_a_forked_process_has_records_of_its_own(tmp_path: Path, identity: Identity) -> None:
+    exporter = SpanExporter(tmp_path, identity=identity)
+    span: Any = TracerProvider().get_tracer("t").start_span("run")
+    span.end()
+    exporter.export([span])
+
+    def work() -> None:
+        exporter.export([span])
+        exporter.shutdown()
+
+    # The fork happens while a thread of the parent uses the exporter.
+    with exporter._records._lock:
+        child = multiprocessing.get_context("fork").Process(target=work)
+        child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    exporter.export([span])
+    exporter.shutdown()
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2 and verify(tmp_path, trust=identity.trust).is_verified
 
 
 # T-PY-61
