@@ -172,6 +172,18 @@ impl Identity {
         Ok(known.map(|stored| stored.head.to_string()))
     }
 
+    /// The ids of this key and of those that it replaced in its home.
+    fn own_key_ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let earlier = py.detach(|| self.0.home().map_or(Ok(Vec::new()), OpenedHome::own_keys));
+        let mut ids: Vec<String> = earlier
+            .map_err(|error| raised(py, &error))?
+            .iter()
+            .map(|key| key.key_id().to_hex())
+            .collect();
+        ids.push(self.key_id());
+        Ok(ids)
+    }
+
     /// Trust in this key alone.
     #[getter]
     fn trust(&self) -> Trust {

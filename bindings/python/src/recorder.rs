@@ -188,18 +188,20 @@ impl Recorder {
         })
     }
 
-    /// Seals what has no seal and gives the record up. It can be resumed.
+    /// Seals what has no seal and gives the record up, in any case. It can be resumed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_forked() {
             return Ok(());
         }
         self.asked(py, |core| {
-            if core.recorder.is_some() {
-                core.seal()?;
-                core.recorder = None;
-                core.settle();
+            if core.recorder.is_none() {
+                return Ok(());
             }
-            Ok(())
+            // Also after a failed write: what is on the disk then waits for a resume.
+            let sealed = core.seal();
+            core.recorder = None;
+            core.settle();
+            sealed.map(drop)
         })
     }
 

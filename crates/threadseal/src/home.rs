@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::{Error, ErrorKind};
-use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
 use threadseal_core::trust::Trust;
 use threadseal_log::{Description, LogHome, LogKey, LogRegistry, SealLog, machine};
 use threadseal_store::home::Home;
@@ -128,6 +128,21 @@ impl OpenedHome {
         let native = signer(name.unwrap_or(NATIVE_NAME), KeyUsage::Native)?;
         let rye = signer(RYE_NAME, KeyUsage::Rye)?;
         Writer::of_home(self.clone(), native, rye)
+    }
+
+    /// All keys that this home has or had: also those that a newer key replaced.
+    ///
+    /// # Errors
+    /// When a key cannot be read.
+    pub fn own_keys(&self) -> Result<Vec<PublicKey>, Error> {
+        let Some(home) = self.home.as_ref() else {
+            return Ok(Vec::new());
+        };
+        let files = home.keys();
+        let entries = files.list()?.into_iter().filter(|entry| entry.has_public);
+        entries
+            .map(|entry| PublicKey::parse_any(files.read_public(&entry.name)?))
+            .collect()
     }
 
     /// Writes the heads that were published here into the log of the home. Those that cannot be written

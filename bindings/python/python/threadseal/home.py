@@ -125,6 +125,15 @@ class Identity:
         return self._inner.key_id
 
     @property
+    def home(self) -> Home | None:
+        """The home whose keys these are; None for other keys."""
+        if (inner := self._inner.home) is None:
+            return None
+        made = Home.__new__(Home)
+        made.path, made._inner = None, inner
+        return made
+
+    @property
     def trust(self) -> "Trust":
         """Trust in this key alone."""
         return Trust(self._inner.trust)

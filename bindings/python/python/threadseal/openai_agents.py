@@ -15,9 +15,12 @@ Install it with `pip install threadseal[openai-agents]`.
 """
 
 import asyncio
+import dataclasses
 import logging
+import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agents.items import TResponseInputItem
 from agents.memory import Session, SessionABC
@@ -29,6 +32,11 @@ from ._traces import TraceRecords
 from .home import Identity, StrPath
 
 __all__ = ["SealedSession", "SealingProcessor", "UnsealedItem"]
+
+Result = TypeVar("Result")
+
+TURN_SECONDS = 0.002
+"""The time between two looks at whether a session is free."""
 
 LOGGER = logging.getLogger("threadseal.openai_agents")
 
@@ -133,57 +141,96 @@ def _payload(span: Span[Any]) -> dict[str, Any]:
 
 
 class SealedSession(SessionABC):
-    """Any session of the SDK, with a seal on each item."""
+    """Any session of the SDK, with a seal on each item. Tasks and threads of one process may use it at once."""
 
-    def __init__(self, inner: Session, folder: StrPath, *, identity: Identity | None = None) -> None:
-        """The records with the seals are in `folder`: keep it where the writers of the session cannot write."""
+    def __init__(self, inner: Session, folder: StrPath, *, identity: Identity | None = None, store: str = "") -> None:
+        """The records with the seals are in `folder`: keep it where the writers of the session cannot write.
+
+        Sessions of several databases that share a folder need a `store` each: any name of the database. A limit of the
+        session inside counts for what this one gives, and no longer for the one inside: all items are compared.
+        """
         self.inner = inner
         self.session_id = inner.session_id
         self.session_settings = getattr(inner, "session_settings", None)
+        if self.session_settings is not None:
+            inner.session_settings = dataclasses.replace(self.session_settings, limit=None)
         keys = Identity.of_home() if identity is None else identity
-        self._lists = SealedLists(Path(folder).resolve(), "openai-session", keys)
+        self._lists = SealedLists(Path(folder).resolve(), "openai-session", keys, store)
+        self._turn = threading.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items, the last `limit` of them; each is the one that was sealed."""
-        items = await self.inner.get_items()
-        checked = await asyncio.to_thread(self._lists.checked, self.session_id, items)
         settings = self.session_settings
         limit = settings.limit if limit is None and settings is not None else limit
+        checked = await self._alone(self._checked)
         return checked if limit is None else checked[max(0, len(checked) - limit) :]
+
+    async def _checked(self) -> list[TResponseInputItem]:
+        items = await self.inner.get_items()
+        return await asyncio.to_thread(self._lists.checked, self.session_id, items)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Adds items and seals them."""
         if not items:
             return
         kept: list[TResponseInputItem] = [json_of(item) for item in items]
-        await self.get_items()
-        await self.inner.add_items(kept)
         digests = [digest_of(item) for item in kept]
-        await asyncio.to_thread(self._lists.add, self.session_id, digests)
+
+        async def add() -> None:
+            await self._checked()
+            await self.inner.add_items(kept)
+            await asyncio.to_thread(self._lists.add, self.session_id, digests)
+
+        await self._alone(add)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Takes the last item away."""
-        items = await self.get_items()
-        if not items:
-            return None
-        await asyncio.to_thread(self._lists.pop, self.session_id, 1)
-        # Items without a seal may be after it.
-        for _ in range(len(await self.inner.get_items()) - len(items) + 1):
-            await self.inner.pop_item()
-        return items[-1]
+        """Takes the last item away, and what is after it without a seal."""
+
+        async def pop() -> TResponseInputItem | None:
+            items = await self.inner.get_items()
+            if not await asyncio.to_thread(self._lists.checked, self.session_id, items):
+                return None
+            places = await asyncio.to_thread(self._lists.places, self.session_id, items)
+            await asyncio.to_thread(self._lists.seal, self.session_id, "items_popped", {"count": 1})
+            for _ in range(len(items) - places[-1]):
+                await self.inner.pop_item()
+            return items[places[-1]]
+
+        return await self._alone(pop)
 
     async def clear_session(self) -> None:
         """Takes all items away."""
-        await asyncio.to_thread(self._lists.clear, self.session_id)
-        await self.inner.clear_session()
+
+        async def clear() -> None:
+            await asyncio.to_thread(self._lists.clear, self.session_id)
+            await self.inner.clear_session()
+
+        await self._alone(clear)
 
     async def adopt(self) -> int:
         """Seals what a session has that is older than its seals. Nothing shows what was changed before."""
-        if self._lists.get(self.session_id, create=False) is not None:
-            return 0
-        digests = [digest_of(item) for item in await self.inner.get_items()]
-        await asyncio.to_thread(self._lists.add, self.session_id, digests)
-        return len(digests)
+
+        async def adopt() -> int:
+            if await asyncio.to_thread(self._lists.has, self.session_id):
+                return 0
+            digests = [digest_of(item) for item in await self.inner.get_items()]
+            await asyncio.to_thread(self._lists.add, self.session_id, digests)
+            return len(digests)
+
+        return await self._alone(adopt)
+
+    async def _alone(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Runs `work` while nothing else changes the session, and to its end, also where the caller is cancelled."""
+        return await asyncio.shield(asyncio.ensure_future(self._in_turn(work)))
+
+    async def _in_turn(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        # Tasks of several loops may use the session: no lock of asyncio is theirs in common.
+        while not self._turn.acquire(blocking=False):
+            await asyncio.sleep(TURN_SECONDS)
+        try:
+            return await work()
+        finally:
+            self._turn.release()
 
     def release(self) -> None:
         """Gives the record up, so that another process may continue it."""

@@ -137,9 +137,46 @@ def test_logs_of_subagents_are_sessions_of_their_own(tmp_path: Path, identity: I
         inner._store["/".join([KEY["project_key"], KEY["session_id"], "subagents/agent-1"])].clear()
         with pytest.raises(NotVerified):
             await store.load(below)
+        await store.delete(below)
         assert await store.load(KEY) == [entry(1)]
+        await store.append(below, [entry(3)])
         await store.delete(KEY)
         assert await store.load(KEY) is None and await store.load(below) is None
+
+    asyncio.run(work())
+
+
+class Unlisted(InMemorySessionStore):
+    """A store that cannot list the logs of subagents."""
+
+    async def list_subkeys(self, key: Any) -> list[str]:
+        raise NotImplementedError
+
+
+# T-PY-64
+@pytest.mark.parametrize("kind", [InMemorySessionStore, Unlisted])
+def test_the_log_of_a_subagent_that_was_removed_is_missed(
+    tmp_path: Path, identity: Identity, kind: type[InMemorySessionStore]
+) -> None:
+    below: SessionKey = {**KEY, "subpath": "subagents/agent-1"}
+
+    async def work() -> None:
+        inner = kind()
+        store = SealedSessionStore(inner, tmp_path, identity=identity)
+        await store.append(KEY, [entry(1)])
+        await store.append(below, [entry(2)])
+        await store.append(below, [entry(3)])
+        store.release()
+        store = SealedSessionStore(inner, tmp_path, identity=identity)
+        assert await store.load(KEY) == [entry(1)] and await store.load(below) == [entry(2), entry(3)]
+        del inner._store["/".join([KEY["project_key"], KEY["session_id"], "subagents/agent-1"])]
+        with pytest.raises(NotVerified, match="agent-1.*was removed"):
+            await store.load(KEY)
+        if kind is InMemorySessionStore:
+            with pytest.raises(NotVerified, match="agent-1.*was removed"):
+                await store.list_subkeys({"project_key": KEY["project_key"], "session_id": KEY["session_id"]})
+        await store.delete(below)
+        assert await store.load(KEY) == [entry(1)]
 
     asyncio.run(work())
 

@@ -4,6 +4,7 @@
 import asyncio
 import json
 import sqlite3
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool, handoff
 from agents.items import ModelResponse
+from agents.memory import SessionSettings
 from agents.models.interface import Model, ModelProvider
 from agents.tracing import custom_span, function_span, set_trace_processors, trace
 from agents.usage import Usage
@@ -265,6 +267,98 @@ def test_an_item_that_an_attacker_adds_is_not_used(tmp_path: Path, identity: Ide
     with pytest.warns(UnsealedItem):
         assert asyncio.run(session.pop_item()) == items[-1]
     assert asyncio.run(session.get_items()) == items[:1]
+
+
+# T-PY-62
+@pytest.mark.parametrize("threads", [False, True])
+def test_tasks_share_a_session(tmp_path: Path, identity: Identity, database: Database, threads: bool) -> None:
+    session = database.sealed(tmp_path / "seals", identity)
+
+    async def user(name: str) -> None:
+        for number in range(4):
+            await session.add_items([{"role": "user", "content": f"{name}{number}"}])
+            assert len(await session.get_items()) > number
+
+    async def users(names: str) -> None:
+        await asyncio.gather(*(user(name) for name in names))
+
+    if threads:
+        workers = [threading.Thread(target=lambda: asyncio.run(users("abcd"))) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    else:
+        asyncio.run(users("abcdefgh"))
+    session.release()
+    assert len(asyncio.run(database.sealed(tmp_path / "seals", identity).get_items())) == 32
+
+
+# T-PY-62
+def test_a_call_that_is_cancelled_leaves_a_session_that_continues(
+    tmp_path: Path, identity: Identity, database: Database
+) -> None:
+    session = database.sealed(tmp_path / "seals", identity)
+
+    async def work() -> None:
+        for number in range(20):
+            adding = asyncio.create_task(session.add_items([{"role": "user", "content": str(number)}]))
+            await asyncio.sleep(number / 4000)
+            adding.cancel()
+            await asyncio.wait([adding])
+            await session.add_items([{"role": "user", "content": "next"}])
+            assert (await session.get_items())[-1] == {"role": "user", "content": "next"}
+
+    asyncio.run(work())
+
+
+def test_a_limit_of_a_session_counts_for_what_is_given(tmp_path: Path, identity: Identity, database: Database) -> None:
+    inner = SQLiteSession("ada", database.path, session_settings=SessionSettings(limit=2))
+    session = SealedSession(inner, tmp_path / "seals", identity=identity)
+    for number in range(5):
+        asyncio.run(session.add_items([{"role": "user", "content": str(number)}]))
+    assert [item["content"] for item in asyncio.run(session.get_items())] == ["3", "4"]  # type: ignore[typeddict-item]
+    assert len(asyncio.run(session.get_items(limit=4))) == 4
+    database.execute("DELETE FROM agent_messages WHERE id = 1")
+    with pytest.raises(NotVerified):
+        asyncio.run(session.get_items())
+
+
+# T-PY-63
+def test_a_pop_takes_the_sealed_item_that_it_gives(tmp_path: Path, identity: Identity, database: Database) -> None:
+    session = database.sealed(tmp_path / "seals", identity)
+
+    def item(text: str) -> Any:
+        return {"role": "user", "content": text, "score": float("nan")}
+
+    asyncio.run(session.add_items([item("first")]))
+    # A crash, or an attacker, leaves items without a seal before and after the last sealed one.
+    asyncio.run(SQLiteSession("ada", database.path).add_items([item("between")]))
+    with pytest.warns(UnsealedItem):
+        asyncio.run(session.add_items([item("last")]))
+    asyncio.run(SQLiteSession("ada", database.path).add_items([item("after")]))
+    with pytest.warns(UnsealedItem):
+        popped: Any = asyncio.run(session.pop_item())
+    assert popped["content"] == "last"
+    left: list[Any] = asyncio.run(SQLiteSession("ada", database.path).get_items())
+    assert [one["content"] for one in left] == ["first", "between"]
+    with pytest.warns(UnsealedItem):
+        assert len(asyncio.run(session.get_items())) == 1
+
+
+def test_sessions_of_two_databases_share_a_folder(tmp_path: Path, identity: Identity) -> None:
+    texts = {"one": "a", "two": "b"}
+
+    def opened(store: str) -> SealedSession:
+        inner = SQLiteSession("ada", tmp_path / f"{store}.db")
+        return SealedSession(inner, tmp_path / "seals", identity=identity, store=store)
+
+    for store, text in texts.items():
+        session = opened(store)
+        asyncio.run(session.add_items([{"role": "user", "content": text}]))
+        session.release()
+    for store, text in texts.items():
+        assert asyncio.run(opened(store).get_items()) == [{"role": "user", "content": text}]
 
 
 def test_a_session_that_is_older_than_its_seals_is_adopted(

@@ -17,16 +17,17 @@ import dataclasses
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any, cast
 
 from .._errors import InvalidInput, NotVerified
-from .._named import open_named
+from .._named import NamedRecords
 from ..home import Identity, StrPath
 from ..recorder import Recorder
-from ..verifying import verify
+from ..verifying import Event, verify
 
 Record = dict[str, Any]
 
@@ -170,14 +171,16 @@ def _fields(record: Any) -> Record:
     return cast(Record, to_dict() if callable(to_dict) else dataclasses.asdict(record))
 
 
-@dataclasses.dataclass
 class _Run:
     """What is sealed of a run: the number of its records, the hash of the last one, and of one that may follow."""
 
-    recorder: Recorder
-    count: int = 0
-    head: str | None = None
-    intended: str | None = None
+    def __init__(self, recorder: Recorder, name: str, events: Iterable[Event]) -> None:
+        self.recorder, self.name = recorder, name
+        self.count = 0
+        self.head: str | None = None
+        self.intended: str | None = None
+        for event in events:
+            self.apply(event.type, event.payload)
 
     def apply(self, event_type: str, payload: Mapping[str, Any]) -> None:
         if event_type == "ledger_sealed":
@@ -195,32 +198,28 @@ class _Seals:
     """For each run a native record with the number of ledger records and the hash of the last one."""
 
     def __init__(self, folder: Path, identity: Identity) -> None:
-        self.folder, self.identity = folder, identity
-        self._open: dict[str, _Run] = {}
+        self._runs = NamedRecords(folder, "ledger", identity, _Run)
 
-    def _of(self, run_id: str) -> _Run:
-        if (found := self._open.get(run_id)) is None:
-            opened = open_named(self.folder, "ledger", run_id, self.identity, create=True)
-            assert opened is not None
-            found = self._open[run_id] = _Run(opened[0])
-            for event in opened[1]:
-                found.apply(event.type, event.payload)
-        return found
+    @contextmanager
+    def _run(self, run_id: str) -> Generator[_Run]:
+        with self._runs.using(run_id) as run:
+            assert run is not None
+            yield run
 
     def check(self, run_id: str, records: Sequence[Record]) -> Any:
         """The sealed ones among the records of a run. One that was to follow is sealed now, if it did."""
-        run = self._of(run_id)
-        sealed = list(records[: run.count + 1])
-        follows = len(sealed) > run.count and run.intended is not None and _head_of(sealed) == run.intended
-        if follows and verify_ledger_chain(sealed)["ok"]:
-            run.seal("ledger_sealed", {"count": run.count + 1, "head": run.intended})
-        del sealed[run.count :]
-        if len(sealed) < run.count or _head_of(sealed) != run.head or not verify_ledger_chain(sealed)["ok"]:
-            raise NotVerified(
-                f"the ledger of run {run_id!r} is not the one that was sealed with {run.count} records; "
-                f"its seals are in {run.recorder.path}"
-            )
-        return sealed
+        with self._run(run_id) as run:
+            sealed = list(records[: run.count + 1])
+            follows = len(sealed) > run.count and run.intended is not None and _head_of(sealed) == run.intended
+            if follows and verify_ledger_chain(sealed)["ok"]:
+                run.seal("ledger_sealed", {"count": run.count + 1, "head": run.intended})
+            del sealed[run.count :]
+            if len(sealed) < run.count or _head_of(sealed) != run.head or not verify_ledger_chain(sealed)["ok"]:
+                raise NotVerified(
+                    f"the ledger of run {run_id!r} is not the one that was sealed with {run.count} records; "
+                    f"its seals are in {run.recorder.path}"
+                )
+            return sealed
 
     def check_all(self, run_id: str, records: Sequence[Record]) -> None:
         """Raises where one of these records has no seal: what follows it would make it look sealed."""
@@ -232,12 +231,12 @@ class _Seals:
 
     def intend(self, run_id: str, fields: Record, prev: str | None) -> str:
         """Seals the hash of the record that is stored next, and gives it."""
-        run = self._of(run_id)
-        if prev != run.head:
-            raise NotVerified(f"the ledger of run {run_id!r} has a record without a seal; nothing was appended")
-        head = _hash_of(fields, prev)
-        run.seal("ledger_intended", {"head": head})
-        return head
+        with self._run(run_id) as run:
+            if prev != run.head:
+                raise NotVerified(f"the ledger of run {run_id!r} has a record without a seal; nothing was appended")
+            head = _hash_of(fields, prev)
+            run.seal("ledger_intended", {"head": head})
+            return head
 
     def adopt(self, run_id: str, records: Sequence[Record]) -> int:
         """Seals the records without a seal, if their hashes fit."""
@@ -245,16 +244,17 @@ class _Seals:
         if not verify_ledger_chain(records)["ok"]:
             raise NotVerified(f"the hashes of the ledger of run {run_id!r} do not fit; hint: threadseal verify")
         if fresh:
-            self._of(run_id).seal("ledger_sealed", {"count": len(records), "head": _head_of(records)})
+            with self._run(run_id) as run:
+                run.seal("ledger_sealed", {"count": len(records), "head": _head_of(records)})
         return fresh
 
     def note_deleted(self, run_id: str) -> None:
         """Seals that a run has no records any more."""
-        self._of(run_id).seal("ledger_sealed", {"count": 0, "head": None})
+        with self._run(run_id) as run:
+            run.seal("ledger_sealed", {"count": 0, "head": None})
 
     def release(self) -> None:
-        for run_id in list(self._open):
-            self._open.pop(run_id).recorder.close()
+        self._runs.release()
 
 
 def _head_of(records: Sequence[Record]) -> str | None:
