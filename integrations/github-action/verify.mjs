@@ -13,8 +13,10 @@ import { pathToFileURL } from "node:url";
 
 const MARK = "<!-- threadseal-report -->";
 const MAX_FILE_BYTES = 1 << 30;
-/** Rows of a comment; the summary of the job has all. */
-const MAX_ROWS = 100;
+/** The most bytes of the table in a comment or a summary; the log of the job has all rows. */
+const MAX_TABLE_BYTES = 48 << 10;
+/** The most characters of a name or a finding in a table. */
+const MAX_CELL_CHARS = 200;
 
 const settings = process.env;
 const linesOf = (text) => (text ?? "").split("\n").map((line) => line.trim()).filter((line) => line !== "");
@@ -100,18 +102,39 @@ async function rowOf(core, { base, head, trust, accept }, name) {
   return { name, verdict, why: finding === undefined ? "" : `${finding.message} [${finding.code}]`, passes };
 }
 
-/** Text of others inside a table of Markdown: no markup, no mention, no line break. */
+/** Signs that change what a reader sees around them. */
+const HIDDEN = /[\x00-\x1f\x7f-\x9f\u061c\u2028\u2029\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+
+/** Text of others inside a table of Markdown: no markup, no link, no mention, no line break. */
 function plain(text) {
-  const escaped = text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
-  return escaped.replace(/[&<>"'`|*_~[\]()\\@#:!-]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  const signs = [...text];
+  const short = signs.length > MAX_CELL_CHARS ? `${signs.slice(0, MAX_CELL_CHARS).join("")}…` : text;
+  return short.replace(HIDDEN, "\ufffd").replace(/[&<>"'`|*_~[\]()\\@#:!./=+$-]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
-function textOf(rows, most) {
+/** Text of others in the log of the job: in no line a command of the runner, and nothing hidden. */
+function logged(text) {
+  const spelled = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(text).replace(HIDDEN, spelled).replace(/#(?=#|\[)/g, spelled).replace(/:(?=:)/g, spelled);
+}
+
+/** The message of a command of the runner. */
+function message(text) {
+  return text.replace(/%/g, "%25").replace(/\r/g, "%0D").replace(/\n/g, "%0A");
+}
+
+function textOf(rows) {
   const bad = rows.filter(({ passes }) => !passes);
   const title = rows.length === 0 ? "No record was touched." : bad.length === 0 ? `${rows.length} records verified.` : `**${bad.length} of ${rows.length} records did not verify.**`;
-  const shown = [...bad, ...rows.filter(({ passes }) => passes)].slice(0, most);
-  const table = shown.map(({ name, verdict, why, passes }) => `| ${passes ? "✓" : "✗"} | ${plain(name)} | ${verdict} | ${plain(why)} |`);
-  const rest = rows.length > shown.length ? [`${rows.length - shown.length} more are in the summary of the job.`] : [];
+  const table = [];
+  let left = MAX_TABLE_BYTES;
+  for (const { name, verdict, why, passes } of [...bad, ...rows.filter(({ passes }) => passes)]) {
+    const row = `| ${passes ? "✓" : "✗"} | ${plain(name)} | ${verdict} | ${plain(why)} |`;
+    left -= Buffer.byteLength(row) + 1;
+    if (left < 0) break;
+    table.push(row);
+  }
+  const rest = rows.length > table.length ? [`${rows.length - table.length} more are in the log of the job.`] : [];
   const head = table.length === 0 ? [] : ["| | record | verdict | finding |", "|---|---|---|---|"];
   return [MARK, `### ThreadSeal`, "", title, "", ...head, ...table, "", ...rest].join("\n");
 }
@@ -137,7 +160,7 @@ async function comment(number, body, isNeeded) {
     // Where no record was touched there is nothing to read.
     if (isNeeded) await ask("POST", `issues/${number}/comments`, { body });
   } catch (error) {
-    console.log(`::warning::the comment was not written: ${error.message}`);
+    console.log(`::warning::${message(`the comment was not written: ${error.message}`)}`);
   }
 }
 
@@ -151,15 +174,15 @@ async function main() {
     const row = await rowOf(core, asked, name);
     if (row !== undefined) rows.push(row);
   }
-  for (const { name, verdict, why, passes } of rows) console.log(`${passes ? "ok" : "NOT OK"}  ${verdict}  ${JSON.stringify(name)}  ${why}`);
-  if (settings.GITHUB_STEP_SUMMARY) fs.appendFileSync(settings.GITHUB_STEP_SUMMARY, `${textOf(rows, Infinity)}\n`);
-  if (settings.THREADSEAL_COMMENT === "true") await comment(request.number, textOf(rows, MAX_ROWS), rows.length > 0);
+  for (const { name, verdict, why, passes } of rows) console.log(`${passes ? "ok" : "NOT OK"}  ${verdict}  ${logged(name)}  ${why === "" ? "" : logged(why)}`);
+  if (settings.GITHUB_STEP_SUMMARY) fs.appendFileSync(settings.GITHUB_STEP_SUMMARY, `${textOf(rows)}\n`);
+  if (settings.THREADSEAL_COMMENT === "true") await comment(request.number, textOf(rows), rows.length > 0);
   return rows.every(({ passes }) => passes) ? 0 : 1;
 }
 
 try {
   process.exitCode = await main();
 } catch (error) {
-  console.log(`::error::${error.message}`);
+  console.log(`::error::${message(error.message)}`);
   process.exitCode = 2;
 }

@@ -90,14 +90,14 @@ test("records that were added or grew verify, and the comment lists them", async
   assert.deepEqual(asked.map(({ method, url: place }) => `${method} ${place}`), ["GET /repos/o/r/issues/7/comments?per_page=100&page=1", "POST /repos/o/r/issues/7/comments"]);
   assert.match(asked[1].body, /3 records verified/);
   assert.equal(asked[1].token, "Bearer t");
-  assert.match(summary, /shop&#45;2\.jsonl/);
+  assert.match(summary, /shop&#45;2&#46;jsonl/);
 });
 
 const ATTACKS = {
   "a change": [(made) => swap(made.file("shop-1.jsonl"), "pay 10", "pay 90"), /NOT OK {2}tampered {2}"shop-1.jsonl"/],
   "a log that was cut": [(made) => swap(made.file("agent.jsonl"), '{"n":2}\n', ""), /NOT OK {2}\w+ {2}"agent.jsonl"/],
   "a record that was removed": [(made) => fs.rmSync(made.file("shop-1.jsonl")), /NOT OK {2}missing {2}"shop-1.jsonl"/],
-  "seals that were removed": [(made) => fs.rmSync(made.file("agent.jsonl.seal")), /NOT OK {2}tampered {2}"agent.jsonl" {2}its seals are gone/],
+  "seals that were removed": [(made) => fs.rmSync(made.file("agent.jsonl.seal")), /NOT OK {2}tampered {2}"agent.jsonl" {2}"its seals are gone"/],
   "a record in the place of another": [(made) => {
     made.record('{"type":"note","payload":{}}\n', "--thread", "shop/9", "--on-eof", "complete");
     fs.renameSync(made.file("shop-9.jsonl"), made.file("shop-1.jsonl"));
@@ -121,6 +121,28 @@ for (const [name, [attack, expected]] of Object.entries(ATTACKS)) {
     assert.match(asked.at(-1).body, /did not verify/);
   });
 }
+
+test("names of files are no commands of the runner, no links, and no long report", async (t) => {
+  const made = repository(t);
+  const odd = ["##[stop-commands]x.jsonl", "n\n::set-output name=a::b.jsonl", "::add-mask::x.jsonl", "www.evil.example.jsonl", "a\u202eb.jsonl"];
+  for (const name of odd) fs.copyFileSync(made.file("shop-1.jsonl"), made.file(name));
+  for (let number = 0; number < 120; number += 1) fs.copyFileSync(made.file("shop-1.jsonl"), made.file(`${"(".repeat(200)}${number}.jsonl`));
+  const { asked, url } = await github(t);
+  const { exit, printed, summary } = await act(made, made.commit("names"), url, { THREADSEAL_ACCEPT: "open" });
+  assert.equal(exit, 0, printed);
+  const lines = printed.trim().split("\n");
+  assert.equal(lines.length, 125);
+  for (const line of lines) {
+    assert.match(line, /^ok {2}(verified|open) {2}"/);
+    assert.doesNotMatch(line, /##\[|::|\u202e/);
+    assert.ok(fs.existsSync(made.file(JSON.parse(line.slice(line.indexOf('"')).trim()))), line);
+  }
+  for (const text of [summary, asked.at(-1).body]) {
+    assert.ok(text.length < 60_000, String(text.length));
+    assert.match(text, /\d+ more are in the log of the job\./);
+    assert.doesNotMatch(text, /www\.|##\[|\u202e/);
+  }
+});
 
 test("a branch of an earlier time does not bring trust that was withdrawn since", async (t) => {
   const made = repository(t);

@@ -92,6 +92,44 @@ test("a commit is refused for seals that are gone, in a home that never had them
   assert.match(stderr + stdout, /the last commit has its seals/);
 });
 
+const REPLACED = {
+  "a plain log": '{"role":"user","text":"pay 99"}\n',
+  "nothing": "",
+  "a text": "hello\n",
+};
+for (const [name, content] of Object.entries(REPLACED)) {
+  for (const home of ["its own", "another"]) {
+    test(`a commit is refused for ${name} in the place of a sealed record, in ${home} home`, (t) => {
+      const made = repository(t, ["--accept", "open"]);
+      assert.equal(made.commit().status, 0);
+      if (home === "another") {
+        made.env.THREADSEAL_HOME = path.join(made.repo, "../another-home");
+        made.run(command, "init", "-q");
+      }
+      fs.writeFileSync(made.file("shop-1.jsonl"), content);
+      const { status, stderr, stdout } = made.commit();
+      assert.equal(status, 1);
+      assert.match(stderr + stdout, /shop-1\.jsonl/);
+      assert.equal(made.run("git", "log", "--oneline").trim().split("\n").length, 1);
+      // The way out.
+      made.run("git", "checkout", "HEAD", "--", "shop-1.jsonl");
+      fs.writeFileSync(made.file("another.jsonl"), '{"a":1}\n');
+      made.env.THREADSEAL_HOME = path.join(made.repo, "../home");
+      const next = made.commit();
+      assert.equal(next.status, 0, next.stderr);
+    });
+  }
+}
+
+test("an option without its verdict is named", (t) => {
+  const made = repository(t);
+  for (const words of [["--accept"], ["--accept", "shop-1.jsonl"]]) {
+    const result = spawnSync("bash", [path.join(root, "integrations/pre-commit/verify.sh"), ...words], { cwd: made.repo, env: made.env, encoding: "utf8" });
+    assert.equal(result.status, 2);
+    assert.equal(result.stderr, "cannot verify: --accept needs a verdict; hint: --accept open\n");
+  }
+});
+
 test("a commit is refused for seals that were not added to it", (t) => {
   const made = repository(t, ["--accept", "open"]);
   made.run("git", "add", "agent.jsonl", ".pre-commit-config.yaml");
