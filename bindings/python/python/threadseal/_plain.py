@@ -69,7 +69,7 @@ class _Spelling:
         if isinstance(value, float):
             return _float(float(value))
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return {"base64": self.text(base64.b64encode(value).decode())}
+            return {"base64": self.text(base64.b64encode(bytes(cast(bytes, value))).decode())}
         if id(value) in self.within:
             return "[a value within itself]"
         if depth >= MAX_DEPTH:

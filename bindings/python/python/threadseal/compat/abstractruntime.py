@@ -213,6 +213,7 @@ class _Seals:
             follows = len(sealed) > run.count and run.intended is not None and _head_of(sealed) == run.intended
             if follows and verify_ledger_chain(sealed)["ok"]:
                 run.seal("ledger_sealed", {"count": run.count + 1, "head": run.intended})
+                return sealed
             del sealed[run.count :]
             if len(sealed) < run.count or _head_of(sealed) != run.head or not verify_ledger_chain(sealed)["ok"]:
                 raise NotVerified(
