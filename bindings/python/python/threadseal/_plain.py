@@ -17,9 +17,11 @@ MAX_DEPTH = 64
 MAX_VALUES = 1 << 17
 """The most values of one event; others are counted."""
 MAX_TEXT_BYTES = 4 << 20
-"""The longest text, as JSON; a longer one is shortened."""
-MAX_EVENT_BYTES = 8 << 20
-"""The most that all texts of an event have, as JSON; later ones are shortened."""
+"""The longest text, as JSON in ASCII; a longer one is shortened."""
+MAX_EVENT_BYTES = 6 << 20
+"""The most that an event has, as JSON; a record takes 8 MiB. Later texts are shortened, later values counted."""
+VALUE_BYTES = 26
+"""What a value is charged for besides its text: a number and its comma."""
 MAX_INT_BITS = 8192
 """The longest number; a longer one is a text of hex digits."""
 MAX_NAME_CHARS = 1024
@@ -51,11 +53,12 @@ class _Spelling:
 
     def of(self, value: Any, depth: int) -> Any:
         self.values -= 1
+        self.bytes -= VALUE_BYTES
         try:
             return self._of(value, depth)
         except Exception as error:
             # A class of the program failed to show its value.
-            return f"[{type(value).__name__}: {type(error).__name__}]"
+            return f"[{_class_of(value)}: {_class_of(error)}]"
 
     def _of(self, value: Any, depth: int) -> Any:
         if value is None or isinstance(value, bool):
@@ -65,7 +68,11 @@ class _Spelling:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, int):
-            return int(value) if value.bit_length() <= MAX_INT_BITS else self.text(hex(value))
+            if value.bit_length() > MAX_INT_BITS:
+                return self.text(hex(value))
+            # A digit has more than three bits.
+            self.bytes -= value.bit_length() // 3
+            return int(value)
         if isinstance(value, float):
             return _float(float(value))
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -73,7 +80,7 @@ class _Spelling:
         if id(value) in self.within:
             return "[a value within itself]"
         if depth >= MAX_DEPTH:
-            return f"[{type(value).__name__}: more than {MAX_DEPTH} values within each other]"
+            return f"[{_class_of(value)}: more than {MAX_DEPTH} values within each other]"
         self.within.add(id(value))
         try:
             return self._parts(value, depth)
@@ -85,8 +92,12 @@ class _Spelling:
             return self._members(value, depth)  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, (Sequence, Set)):
             items = list(cast(Sequence[Any], value))
-            kept = [self.of(item, depth + 1) for item in items[: max(0, self.values)]]
-            return kept if len(kept) == len(items) else [*kept, {"left_out": len(items) - len(kept)}]
+            kept: list[Any] = []
+            for item in items:
+                if self._is_spent():
+                    return [*kept, {"left_out": len(items) - len(kept)}]
+                kept.append(self.of(item, depth + 1))
+            return kept
         if (dumped := _dumped(value)) is not None:
             return self.of(dumped, depth + 1)
         return self.text(str(value))
@@ -95,7 +106,7 @@ class _Spelling:
         kept: dict[str, Any] = {}
         left_out = 0
         for name, value in members.items():
-            if self.values <= 0:
+            if self._is_spent():
                 left_out += 1
                 continue
             text = self._name(name)
@@ -108,18 +119,31 @@ class _Spelling:
         text = plain_text(name if isinstance(name, str) else str(name))
         if len(text) > MAX_NAME_CHARS:
             text = f"{text[:SHORT_CHARS]}… {hashlib.sha256(text.encode()).hexdigest()}"
-        self.bytes -= len(text)
+        self.bytes -= _length(text)
         return text
+
+    def _is_spent(self) -> bool:
+        return self.values <= 0 or self.bytes <= 0
 
     def text(self, text: str) -> Any:
         """A text; one that does not fit is an object with its beginning, length and digest."""
         text = plain_text(text)
-        length = len(json.dumps(text, ensure_ascii=False).encode())
+        length = _length(text)
         if length <= SHORT_CHARS or length <= min(MAX_TEXT_BYTES, self.bytes):
             self.bytes -= length
             return text
         content = text.encode()
+        self.bytes -= _length(text[:SHORT_CHARS])
         return {"shortened": text[:SHORT_CHARS], "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def _length(text: str) -> int:
+    return len(json.dumps(text))
+
+
+def _class_of(value: Any) -> str:
+    """The name of a class, which may give another one, or none."""
+    return plain_text(str(type.__dict__["__name__"].__get__(type(value))))[:SHORT_CHARS]
 
 
 def _float(value: float) -> float | str:

@@ -110,6 +110,18 @@ class Unprintable:
         raise RuntimeError("no text")
 
 
+class NoName(type):
+    """A class that fails to name itself."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError("no name")
+
+
+class Unnamed(Unprintable, metaclass=NoName):
+    """A value of such a class."""
+
+
 def within_itself() -> Any:
     found: list[Any] = []
     found.append(found)
@@ -131,17 +143,23 @@ ODD = {
     "unprintable": (Unprintable(), "[Unprintable: RuntimeError]"),
     "cycle": (within_itself(), ["[a value within itself]"]),
     "number": (10**5000, hex(10**5000)),
+    "class": (Unnamed(), "[Unnamed: RuntimeError]"),
     "keys": ({1: "a", "1": "b", (2, 3): "c"}, {"1": "a", "1'": "b", "(2, 3)": "c"}),
 }
 
 
 # T-PY-57
 @pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("odd", [*ODD, "long", "deep", "many"])
+@pytest.mark.parametrize("odd", [*ODD, "long", "deep", "many", "names"])
 def test_content_hides_no_span(tmp_path: Path, identity: Identity, odd: str, batch: bool) -> None:
     long = "x" * (17 << 20)
     digest = hashlib.sha256(long.encode()).hexdigest()
-    more = {"long": long, "deep": deep(), "many": list(range(300_000))}
+    more = {
+        "long": long,
+        "deep": deep(),
+        "many": list(range(300_000)),
+        "names": {"\1" * 999 + str(n): n for n in range(9999)},
+    }
     value = more[odd] if odd in more else ODD[odd][0]
     exporter = SpanExporter(tmp_path / "t", identity=identity)
     provider = TracerProvider(shutdown_on_exit=False)
@@ -168,6 +186,8 @@ def test_content_hides_no_span(tmp_path: Path, identity: Identity, odd: str, bat
         assert "more than 64 values within each other" in json.dumps(result)
     elif odd == "many":
         assert result[:3] == [0, 1, 2] and result[-1]["left_out"] + len(result) - 1 == 300_000
+    elif odd == "names":
+        assert 100 < len(result) < 9999 and len(result) - 1 + result["left_out"] == 9999
     else:
         assert result == ODD[odd][1]
 
