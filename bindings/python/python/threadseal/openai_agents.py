@@ -17,8 +17,10 @@ Install it with `pip install threadseal[openai-agents]`.
 import asyncio
 import dataclasses
 import logging
+import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,16 +52,20 @@ EVENTS = {
 }
 """The type of the event for each kind of span; others are `span_ended`."""
 
+ASKING = ("generation", "response")
+"""Spans in which a model is asked."""
+
 
 class SealingProcessor(TracingProcessor):
-    """Writes each trace into a native record of its own, sealed after each answer of a model and at its end.
+    """Writes each trace into a native record of its own, sealed whenever a model is asked and at its end.
 
     The record is `FOLDER/TRACE_ID.jsonl`, its thread `openai-agents/TRACE_ID`. A tool call begins with
     `tool_call_start` and ends with `tool_call_result`; a handoff is `handoff`; an answer of a model is `cognition_out`.
     A run that continues after an approval has the trace of the first one, whose record has ended: it is in
     `FOLDER/TRACE_ID.1.jsonl`. A value that is no JSON is spelled as a text, and a long one shortened.
-    A fault of recording is logged and does not stop the agent, unless `strict`. A record that lacks an event names it,
-    and ends as `error`.
+    The record begins, is sealed and ends while the agent works: `force_flush` and `shutdown` wait for it. A fault of
+    recording is logged and does not stop the agent, unless `strict`: then the agent waits for each seal. A record that
+    lacks an event names it, and ends as `error`.
     """
 
     def __init__(
@@ -69,6 +75,9 @@ class SealingProcessor(TracingProcessor):
         keys = Identity.of_home() if identity is None else identity
         self._strict = strict
         self._records = TraceRecords(self.folder, "openai-agents", keys, durable, MAX_OPEN)
+        self._lock = threading.Lock()
+        self._begun: dict[str, Future[None]] = {}
+        self._aside, self._process = ThreadPoolExecutor(1, "threadseal"), os.getpid()
 
     def path_of(self, trace_id: str) -> Path:
         """The record of a trace; what comes after its end is in `TRACE_ID.1.jsonl` and further ones."""
@@ -76,41 +85,81 @@ class SealingProcessor(TracingProcessor):
 
     def on_trace_start(self, trace: Trace) -> None:
         """Begins a record."""
-        with self._guarded("begin", trace.trace_id):
-            self._records.end_oldest()
-            self._records.begin(trace.trace_id, "trace_started", lambda: dict(plain(trace.export() or {})))
+        begun = self._do("begin", trace.trace_id, lambda: self._begin(trace))
+        with self._lock:
+            self._begun[trace.trace_id] = begun
 
     def on_trace_end(self, trace: Trace) -> None:
         """Ends the record."""
-        with self._guarded("end", trace.trace_id):
-            self._records.end(trace.trace_id, plain({"trace_id": trace.trace_id, "name": trace.name}))
+        with self._lock:
+            self._begun.pop(trace.trace_id, None)
+        ended = plain({"trace_id": trace.trace_id, "name": trace.name})
+        self._do("end", trace.trace_id, lambda: self._records.end(trace.trace_id, ended))
 
     def on_span_start(self, span: Span[Any]) -> None:
-        """Records that a tool is called."""
-        if span.span_data.type == "function":
-            self._record(span, "tool_call_start", seal=False)
+        """Records that a tool is called; when a model is asked, all that it is asked about gets a seal."""
+        kind = span.span_data.type
+        if kind == "function":
+            self._record(span, "tool_call_start")
+        elif kind in ASKING:
+            self._do("seal", span.trace_id, lambda: self._records.seal(span.trace_id))
 
     def on_span_end(self, span: Span[Any]) -> None:
-        """Records a span; an answer of a model, a tool's result and a handoff are sealed."""
-        kind = span.span_data.type
-        self._record(span, EVENTS.get(kind, "span_ended"), seal=kind in ("generation", "response", "handoff"))
+        """Records a span."""
+        self._record(span, EVENTS.get(span.span_data.type, "span_ended"))
 
-    def _record(self, span: Span[Any], event_type: str, seal: bool) -> None:
+    def _begin(self, trace: Trace) -> None:
+        self._records.end_oldest()
+        self._records.begin(trace.trace_id, "trace_started", lambda: dict(plain(trace.export() or {})))
+
+    def _record(self, span: Span[Any], event_type: str) -> None:
+        with self._lock:
+            begun = self._begun.get(span.trace_id)
         with self._guarded("write", span.trace_id):
-            self._records.record(span.trace_id, event_type, lambda: _payload(span), seal, seal_late=True)
+            if begun is not None and self._process == os.getpid():
+                begun.result()
+            self._records.record(span.trace_id, event_type, lambda: _payload(span), seal_late=True)
+
+    def _do(self, act: str, trace_id: str, work: Callable[[], None]) -> "Future[None]":
+        """Does something that waits for the disk: aside, in the order of the calls, unless the agent is to wait."""
+
+        def guarded() -> None:
+            with self._guarded(act, trace_id):
+                work()
+
+        if not self._strict:
+            with self._lock:
+                if self._process != os.getpid():
+                    # A forked child has none of the threads of its parent.
+                    self._aside, self._process = ThreadPoolExecutor(1, "threadseal"), os.getpid()
+                return self._aside.submit(guarded)
+        guarded()
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
     def _guarded(self, act: str, trace_id: str) -> "_Guard":
         return _Guard(act, trace_id, self._strict)
 
     def shutdown(self) -> None:
         """Seals traces that have not ended; their records stay open."""
+        self._rest()
         for error in self._records.close_all():
             LOGGER.warning("cannot close the record of a trace: %s", error)
 
     def force_flush(self) -> None:
         """Makes all events so far durable."""
+        self._rest()
         with self._guarded("flush", "of all"):
             self._records.sync()
+
+    def _rest(self) -> None:
+        """Returns when all that is done aside is done."""
+        with self._lock:
+            aside, self._aside = self._aside, ThreadPoolExecutor(1, "threadseal")
+            is_own, self._process = self._process == os.getpid(), os.getpid()
+        if is_own:
+            aside.shutdown()
 
 
 class _Guard:

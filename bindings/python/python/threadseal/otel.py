@@ -8,8 +8,9 @@ agent.instrument = InstrumentationSettings(tracer_provider=provider)     # an ag
 
 Each trace has a record of its own, `FOLDER/TRACE_ID.jsonl`, with the thread `otel/TRACE_ID`. A span is an event when it
 ends: `cognition_out` of a model, `tool_call_result` of a tool, `agent_ended` of an agent, by the conventions for
-generative AI; else `span_ended`. Spans are sealed after each batch, and records end with the exporter. A value that is
-no JSON is spelled as a text, and a long one shortened. A record that lacks a span names it, and ends as `error`.
+generative AI or those of OpenInference; else `span_ended`. Spans are sealed after each batch, and records end with the
+exporter. A value that is no JSON is spelled as a text, and a long one shortened. A record that lacks a span names it, and
+ends as `error`.
 
 Install it with `pip install threadseal[otel]`.
 """
@@ -39,7 +40,10 @@ EVENTS = {
     "execute_tool": "tool_call_result",
     "invoke_agent": "agent_ended",
 }
-"""The type of the event for each `gen_ai.operation.name`; others are `span_ended`."""
+"""The type of the event for each `gen_ai.operation.name`."""
+
+OPENINFERENCE_EVENTS = {"LLM": "cognition_out", "TOOL": "tool_call_result", "AGENT": "agent_ended"}
+"""The type of the event for each `openinference.span.kind`; other spans are `span_ended`."""
 
 
 class SpanExporter(sdk_export.SpanExporter):
@@ -78,9 +82,7 @@ class SpanExporter(sdk_export.SpanExporter):
         return result.FAILURE if failed else result.SUCCESS
 
     def _record(self, trace_id: str, span: sdk.ReadableSpan) -> bool:
-        operation = (span.attributes or {}).get("gen_ai.operation.name")
-        event_type = EVENTS.get(operation, "span_ended") if isinstance(operation, str) else "span_ended"
-        return self._records.record(trace_id, event_type, lambda: _payload(span), seal=False)
+        return self._records.record(trace_id, _event_type(span), lambda: _payload(span), seal=False)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Nothing waits: what was exported is sealed."""
@@ -151,6 +153,12 @@ def _context(context: SpanContext | None) -> dict[str, str] | None:
 
 def _moment(nanoseconds: int | None) -> str | None:
     return None if nanoseconds is None else ns_to_iso_str(nanoseconds)
+
+
+def _event_type(span: sdk.ReadableSpan) -> str:
+    attributes = span.attributes or {}
+    kind, operation = attributes.get("openinference.span.kind"), attributes.get("gen_ai.operation.name")
+    return EVENTS.get(str(operation)) or OPENINFERENCE_EVENTS.get(str(kind), "span_ended")
 
 
 class SpanProcessor(sdk.SpanProcessor):
