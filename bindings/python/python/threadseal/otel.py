@@ -9,8 +9,8 @@ agent.instrument = InstrumentationSettings(tracer_provider=provider)     # an ag
 Each trace has a record of its own, `FOLDER/TRACE_ID.jsonl`, with the thread `otel/TRACE_ID`. A span is an event when it
 ends: `cognition_out` of a model, `tool_call_result` of a tool, `agent_ended` of an agent, by the conventions for
 generative AI or those of OpenInference; else `span_ended`. Spans are sealed after each batch, and records end with the
-exporter. A value that is no JSON is spelled as a text, and a long one shortened. A record that lacks a span names it, and
-ends as `error`.
+exporter. A value that is no JSON is spelled as a text, and a long one shortened. A record that lacks a span names it,
+and ends as `error`.
 
 Install it with `pip install threadseal[otel]`.
 """

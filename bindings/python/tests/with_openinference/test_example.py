@@ -12,7 +12,7 @@ from threadseal import Identity, NotVerified, open_session, verify
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / f"{os.environ['EXAMPLE']}.py"
 
 
-# T-PY-57
+# T-PY-65
 def test_an_example_records_model_and_tool_and_a_changed_answer_is_refused(tmp_path: Path, identity: Identity) -> None:
     words = [sys.executable, str(EXAMPLE), str(tmp_path)]
     # Frameworks keep files of their own in the user's folder.
