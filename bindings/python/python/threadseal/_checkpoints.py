@@ -359,7 +359,7 @@ class Lineage:
             if found.parent != link.parent:
                 self.refuse(ns, id, "has another parent than it was sealed with")
             if found.frame != link.frame:
-                self.refuse(ns, id, "was changed: its versions or its time")
+                self.refuse(ns, id, "was changed: its versions, its time, or what it runs next")
             if found.metadata != link.metadata:
                 self.refuse(ns, id, "was changed: its metadata")
             differ = {name for name in {*found.values, *link.values} if found.values.get(name) != link.values.get(name)}

@@ -704,6 +704,6 @@ def _at(config: RunnableConfig, ns: str, id: str, asked: str | None) -> Runnable
 
 
 def _frame(checkpoint: Checkpoint) -> str:
-    """The digest of all of a checkpoint but the values of its channels."""
+    """The digest of all of a checkpoint but the values of its channels: each member may choose what runs next."""
     members = cast(dict[str, Any], checkpoint)
-    return digest_of({name: members[name] for name in ("v", "id", "ts", "channel_versions", "versions_seen")})
+    return digest_of({name: member for name, member in members.items() if name != "channel_values"})

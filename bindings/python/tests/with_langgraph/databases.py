@@ -2,6 +2,7 @@
 """Databases of checkpoints, each with its saver, and the hands of an attacker in it."""
 
 import copy
+import json
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,10 +13,17 @@ import psycopg
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from psycopg.rows import dict_row
 
 Saver = BaseCheckpointSaver[Any]
+
+
+def changed_frame(stored: tuple[str, bytes], members: dict[str, Any]) -> tuple[str, bytes]:
+    """A checkpoint as it is stored, with other members."""
+    serializer = JsonPlusSerializer()
+    return serializer.dumps_typed({**serializer.loads_typed(stored), **members})
 
 
 class Database:
@@ -42,6 +50,10 @@ class Database:
     def change_parent(self, id: str, parent: str | None) -> None:
         """Gives a checkpoint another parent."""
         self.execute("UPDATE checkpoints SET parent_checkpoint_id = ? WHERE checkpoint_id = ?", parent, id)
+
+    def change_frame(self, id: str, members: dict[str, Any]) -> None:
+        """Changes members of a checkpoint, or adds them."""
+        raise NotImplementedError
 
     def snapshot(self) -> Any:
         """All that the database has."""
@@ -90,6 +102,10 @@ class Memory(Database):
                 if id in rows:
                     rows[id] = (*rows[id][:2], parent)
 
+    def change_frame(self, id: str, members: dict[str, Any]) -> None:
+        for rows in [rows for thread in self.memory.storage.values() for rows in thread.values() if id in rows]:
+            rows[id] = (changed_frame(rows[id][0], members), *rows[id][1:])
+
     def snapshot(self) -> Any:
         plain = {thread: {ns: dict(rows) for ns, rows in of.items()} for thread, of in self.memory.storage.items()}
         return plain, copy.deepcopy(dict(self.memory.writes)), dict(self.memory.blobs)
@@ -128,6 +144,11 @@ class Sqlite(Database):
         assert rows
         for row, data in rows:
             self.execute(f"UPDATE {of} SET {column} = ? WHERE rowid = ?", data.replace(old, new), row)
+
+    def change_frame(self, id: str, members: dict[str, Any]) -> None:
+        [stored] = self.execute("SELECT type, checkpoint FROM checkpoints WHERE checkpoint_id = ?", id)
+        data = changed_frame((stored[0], stored[1]), members)[1]
+        self.execute("UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", data, id)
 
     def snapshot(self) -> Any:
         return "\n".join(self.connection.iterdump())
@@ -172,6 +193,10 @@ class Postgres(Database):
         assert rows
         for row, data in rows:
             self.execute(f"UPDATE {table} SET blob = ? WHERE ctid = ?::tid", bytes(data).replace(old, new), row)
+
+    def change_frame(self, id: str, members: dict[str, Any]) -> None:
+        statement = "UPDATE checkpoints SET checkpoint = checkpoint || ?::jsonb WHERE checkpoint_id = ?"
+        self.execute(statement, json.dumps(members), id)
 
     def snapshot(self) -> Any:
         tables = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")

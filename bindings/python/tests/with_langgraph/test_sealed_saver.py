@@ -124,6 +124,18 @@ def test_a_changed_or_removed_checkpoint_is_refused(
         list(saver.list(thread()))
 
 
+# T-PY-34
+def test_what_runs_next_is_sealed(database: Database, saver: SealedSaver, identity: Identity) -> None:
+    Agent(saver).ask("Find the leads.", thread())
+    before, newest = database.snapshot(), ids(saver.inner)[0]
+    for members in ({"updated_channels": ["branch:to:tool"]}, {"of_a_later_version": True}):
+        database.change_frame(newest, members)
+        saver = reopened(saver, identity)
+        assert "what it runs next" in refused(saver)
+        saver.release()
+        database.restore(before)
+
+
 # T-PY-21
 def test_a_database_that_went_back_is_refused(database: Database, saver: SealedSaver, identity: Identity) -> None:
     agent = Agent(saver)
