@@ -37,10 +37,10 @@ from langgraph.checkpoint.base import (
     PendingWrite,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, digest_of_typed, fits
+from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, fits
 from ._errors import NotVerified, StorageFailed
+from ._stored import Opaque, Undecoded
 from .home import Identity, StrPath
 
 if TYPE_CHECKING:
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 Rows = list[CheckpointTuple]
 Writes = list[PendingWrite]
 Events = list[tuple[str, Mapping[str, Any]]]
-
-UNCHANGING = (str, int, float, bool, bytes)
-"""Values that no graph can change, and that a saver gives back as they are."""
 
 MAX_OPEN = 1024
 """The most threads whose records a saver holds open, unless it is given another number."""
@@ -77,7 +74,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     """
 
     inner: BaseCheckpointSaver[Any]
-    """The saver that keeps the checkpoints."""
+    """The saver that keeps the checkpoints. It gives values as they are stored: only a sealed one is decoded."""
 
     def __init__(
         self,
@@ -88,12 +85,15 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         max_open: int = MAX_OPEN,
     ) -> None:
         """The records with the seals are in `folder`: keep it where the database's writers cannot write."""
-        super().__init__(serde=inner.serde)
-        self.inner = inner
+        self._keep_in(inner)
+        super().__init__(serde=self._stored.real)
         keys = Identity.of_home() if identity is None else identity
         self._lineages = Lineages(Path(folder).resolve(), keys, max_open)
-        # Never reads what it is given; it only spells values for their digests.
-        self._spelling = JsonPlusSerializer(pickle_fallback=True)
+
+    def _keep_in(self, inner: BaseCheckpointSaver[Any]) -> None:
+        self._stored = Undecoded(inner.serde)
+        self.inner = copy.copy(inner)
+        self.inner.serde = self._stored
 
     # What does not depend on seals.
 
@@ -109,9 +109,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> "SealedSaver":
         """A copy whose saver inside reads these classes too."""
-        clone = copy.copy(self)
-        clone.inner = self.inner.with_allowlist(extra_allowlist)
-        clone.serde = clone.inner.serde
+        clone, inner = copy.copy(self), copy.copy(self.inner)
+        inner.serde = self._stored.real
+        clone._keep_in(inner.with_allowlist(extra_allowlist))
+        clone.serde = clone._stored.real
         return clone
 
     # Reading.
@@ -236,7 +237,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 taken, given = self._given(config, checkpoint, metadata)
                 kept = self.inner.put(config, taken, metadata, new_versions)
                 stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
-                self._seal_put(lineage, ns, parent, given, stored)
+                self._seal_put(lineage, ns, parent, taken, given, stored)
             return kept
 
     async def aput(
@@ -255,7 +256,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
                 kept = await self.inner.aput(config, taken, metadata, new_versions)
                 stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
-                await asyncio.to_thread(self._seal_put, lineage, ns, parent, given, stored)
+                await asyncio.to_thread(self._seal_put, lineage, ns, parent, taken, given, stored)
             return kept
         finally:
             self._lineages.leave(lineage)
@@ -374,29 +375,30 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # Digests.
 
-    def _digest(self, value: Any) -> str:
-        return digest_of_typed(*self._spelling.dumps_typed(value))
-
-    def _kept(self, value: Any) -> Any:
-        """A value as the saver inside gives it back."""
-        if value is None or type(value) in UNCHANGING:
-            return value
-        return self.inner.serde.loads_typed(self.inner.serde.dumps_typed(value))
-
-    def _digests(self, values: Mapping[str, Any]) -> dict[str, str]:
-        return {name: self._digest(value) for name, value in values.items()}
-
     def _found(self, row: CheckpointTuple) -> Found:
         _, _, parent = _named(row.parent_config) if row.parent_config else ("", "", None)
-        writes = [(task, channel, self._digest(value)) for task, channel, value in row.pending_writes or ()]
+        digest = self._stored.digest
         return Found(
-            id=row.checkpoint["id"],
+            id=_id(row),
             parent=parent,
-            frame=_frame(row.checkpoint),
+            frame=digest(row.checkpoint) if isinstance(row.checkpoint, Opaque) else _frame(row.checkpoint),
             metadata=self._metadata(row.metadata),
-            values=self._digests(row.checkpoint["channel_values"]),
-            writes=writes,
+            values={name: digest(value) for name, value in _values(row).items()},
+            writes=[(task, channel, digest(value)) for task, channel, value in row.pending_writes or ()],
         )
+
+    def _decoded(self, row: CheckpointTuple, writes: Iterable[int]) -> CheckpointTuple:
+        """A checkpoint that was compared, with these of its writes."""
+        decoded = self._stored.decoded
+        found: Any = row.checkpoint
+        if isinstance(found, Opaque):
+            found = decoded(found)
+        else:
+            found = {**found, "channel_values": {name: decoded(value) for name, value in _values(row).items()}}
+        there: Writes = row.pending_writes or []
+        kept = [(there[at][0], there[at][1], decoded(there[at][2])) for at in writes]
+        pending = None if row.pending_writes is None else kept
+        return row._replace(checkpoint=found, metadata=decoded(row.metadata), pending_writes=pending)
 
     def _metadata(self, metadata: Mapping[str, Any]) -> str:
         # Some savers leave `writes` out, which other members repeat.
@@ -404,7 +406,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         try:
             return digest_of(kept)
         except TypeError:
-            return self._digest(kept)
+            return self._stored.digest(kept)
 
     def _given(
         self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata
@@ -413,13 +415,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
         A graph that runs may change its values meanwhile: what is kept is what the seal is of.
         """
-        values = {name: self._kept(value) for name, value in checkpoint["channel_values"].items()}
-        taken: Checkpoint = {**checkpoint, "channel_values": values}
+        kept = {name: self._stored.kept(value) for name, value in checkpoint["channel_values"].items()}
+        taken: Checkpoint = {**checkpoint, "channel_values": {name: value for name, (value, _) in kept.items()}}
         return taken, {
             "id": checkpoint["id"],
             "run": cast(dict[str, Any], get_checkpoint_metadata(config, metadata)).get("run_id"),
             "frame": _frame(checkpoint),
-            "values": self._digests(values),
+            "values": {name: digest for name, (_, digest) in kept.items()},
         }
 
     # Comparing.
@@ -441,14 +443,17 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def _checked(self, lineage: Lineage, ns: str, id: str, row: CheckpointTuple | None) -> CheckpointTuple | None:
         """The checkpoint if it is the sealed one, with its sealed writes alone."""
-        places = lineage.check(ns, id, None if row is None else self._found(row))
-        if row is None or row.pending_writes is None:
-            return row
-        unsealed = len(row.pending_writes) - len(places)
+        try:
+            found = None if row is None else self._found(row)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            self._refuse_unreadable(lineage, ns, id, error)
+        places = lineage.check(ns, id, found)
+        if row is None:
+            return None
+        unsealed = len(row.pending_writes or ()) - len(places)
         if unsealed:
             _warn(f"checkpoint {id!r} has {unsealed} writes without a seal, which are not used")
-        writes: Writes = [row.pending_writes[place] for place in places]
-        return row._replace(pending_writes=writes)
+        return self._decoded(row, places)
 
     def _unsealed(
         self, thread_id: str, ns: str, asked: str | None, lineage: Lineage | None, row: CheckpointTuple | None
@@ -460,7 +465,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             raise NotVerified(
                 f"thread {thread_id!r} has checkpoints and no seal; hint: adopt_thread, if you trust them"
             )
-        id = row.checkpoint["id"]
+        id = _id(row)
         gone = lineage.links.get((ns, id))
         if gone is not None and gone.gone:
             return
@@ -473,7 +478,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         found: Rows = []
         for row in rows:
             thread_id, ns, id = _named(row.config)
-            id = id or row.checkpoint["id"]
+            id = id or _id(row)
             with self._lineages.using(thread_id) as lineage:
                 if lineage is None or lineage.link(ns, id) is None:
                     self._unsealed(thread_id, ns, None, lineage, row)
@@ -503,7 +508,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 # Savers differ in whose checkpoints come first.
                 return
             for ns in namespaces:
-                there = {row.checkpoint["id"] for row in found if _named(row.config)[1] == ns}
+                there = {_id(row) for row in found if _named(row.config)[1] == ns}
                 wanted = [id for id in lineage.live(ns) if last is None or id < last]
                 for id in wanted[:limit]:
                     if id not in there:
@@ -531,20 +536,23 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> DeltaChannelHistory:
         """The history of one channel, if it is the one that the seals along the ancestors give."""
         wanted, seed = lineage.history(ns, id, channel)
-        given = self._digest(found["seed"]) if "seed" in found else None
+        given = self._stored.digest(found["seed"]) if "seed" in found else None
         if given != seed:
             lineage.refuse(ns, id, f"has another history of channel {channel}: its seed differs")
-        writes = [(write, self._digest(write[2])) for write in found["writes"]]
+        writes = [(write, self._stored.digest(write[2])) for write in found["writes"]]
         kept: Writes = []
         for task, write in wanted:
             fitting = (n for n, (of, digest) in enumerate(writes) if fits(task, write, of[0], of[1], digest))
             place = next(fitting, None)
             if place is None:
                 lineage.refuse(ns, id, f"has another history of channel {channel}: a write of {task} is gone")
-            kept.append(writes.pop(place)[0])
+            of, name, value = writes.pop(place)[0]
+            kept.append((of, name, self._stored.decoded(value)))
         if writes:
             _warn(f"channel {channel!r} has {len(writes)} writes without a seal, which are not used")
-        history: DeltaChannelHistory = {**found, "writes": kept}
+        history: DeltaChannelHistory = {"writes": kept}
+        if "seed" in found:
+            history["seed"] = self._stored.decoded(found["seed"])
         return history
 
     # Sealing.
@@ -554,10 +562,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         lineage: Lineage,
         ns: str,
         parent: str | None,
+        taken: Checkpoint,
         given: Mapping[str, Any],
         stored: CheckpointTuple | None,
     ) -> None:
         id = given["id"]
+        if stored is not None and isinstance(stored.checkpoint, Opaque):
+            given = {**given, "frame": self._stored.digest(self._stored.stored(taken)), "values": {}}
         found = None if stored is None else self._found(stored)
         if found is None or (found.id, found.parent) != (id, parent):
             raise StorageFailed(f"the saver did not keep checkpoint {id!r}; it has no seal")
@@ -578,10 +589,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> tuple[Sequence[tuple[str, Any]], dict[str, Any]]:
         """A copy of writes that are to be kept, and their event."""
         _, ns, id = _named(config)
-        taken = [(channel, self._kept(value)) for channel, value in writes]
-        listed = [
-            [WRITES_IDX_MAP.get(channel, at), channel, self._digest(value)] for at, (channel, value) in enumerate(taken)
-        ]
+        kept = [(channel, *self._stored.kept(value)) for channel, value in writes]
+        listed = [[WRITES_IDX_MAP.get(channel, at), channel, digest] for at, (channel, _, digest) in enumerate(kept)]
+        taken = [(channel, value) for channel, value, _ in kept]
         return taken, {"ns": ns, "id": id, "task": task_id, "path": task_path, "writes": listed}
 
     def _refuse_lacking(self, name: str) -> None:
@@ -619,7 +629,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                     lineage.seal("checkpoints_may_go", {"ids": ids})
 
     def _seal_pruned(self, thread_id: str, left: Sequence[CheckpointTuple]) -> None:
-        there = {(_named(row.config)[1], row.checkpoint["id"]) for row in left}
+        there = {(_named(row.config)[1], _id(row)) for row in left}
         self._seal_gone([str(thread_id)], lambda key, link: link.may_be_gone and key not in there)
 
     def _seal_copies(
@@ -631,12 +641,12 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         with self._lineages.using(str(target_id), create=True) as lineage:
             assert lineage is not None
-            by_key = {(_named(row.config)[1], row.checkpoint["id"]): row for row in copies}
+            by_key = {(_named(row.config)[1], _id(row)): row for row in copies}
             events: Events = [("thread_copied", {"from": str(source_id)})]
             with self._lineages.using(str(source_id)) as of:
                 assert of is not None
                 for row in reversed(source):
-                    ns, id = _named(row.config)[1], row.checkpoint["id"]
+                    ns, id = _named(row.config)[1], _id(row)
                     copied = by_key.get((ns, id))
                     if copied is None:
                         of.refuse(ns, id, f"was not copied to thread {target_id!r}")
@@ -651,7 +661,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             events: Events = [("thread_adopted", {"checkpoints": len(rows)})]
             for row in reversed(rows):
                 ns = _named(row.config)[1]
-                if lineage.link(ns, row.checkpoint["id"]) is None:
+                if lineage.link(ns, _id(row)) is None:
                     events += self._events_of(ns, row)
             if len(events) > 1:
                 lineage.seal_all(events)
@@ -659,7 +669,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def _events_of(self, ns: str, row: CheckpointTuple) -> Events:
         """The events that seal a checkpoint as it is. Of its writes only the order is known, not the places."""
-        found, id = self._found(row), row.checkpoint["id"]
+        found, id = self._found(row), _id(row)
         event = {
             "ns": ns,
             "id": id,
@@ -689,6 +699,15 @@ def _named(config: RunnableConfig) -> tuple[str, str, str | None]:
     named: Mapping[str, Any] = config.get("configurable", {})
     id = named.get("checkpoint_id")
     return str(named["thread_id"]), str(named.get("checkpoint_ns") or ""), None if id is None else str(id)
+
+
+def _id(row: CheckpointTuple) -> str:
+    """The id of a checkpoint, which names itself unless its bytes are opaque."""
+    return str(_named(row.config)[2] if isinstance(row.checkpoint, Opaque) else row.checkpoint["id"])
+
+
+def _values(row: CheckpointTuple) -> Mapping[str, Any]:
+    return {} if isinstance(row.checkpoint, Opaque) else row.checkpoint["channel_values"]
 
 
 def _config(thread_id: str) -> RunnableConfig:

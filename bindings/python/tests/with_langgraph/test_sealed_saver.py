@@ -2,8 +2,10 @@
 """Sealed checkpoints: an attacker between two runs, and the honest moves that raise no alarm."""
 
 import asyncio
+import dataclasses
 import operator
 import os
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -11,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import ormsgpack
 import psycopg
 import pytest
 import threadseal
@@ -20,6 +23,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
@@ -134,6 +139,84 @@ def test_what_runs_next_is_sealed(database: Database, saver: SealedSaver, identi
         assert "what it runs next" in refused(saver)
         saver.release()
         database.restore(before)
+
+
+def making(folder: str) -> bytes:
+    """MessagePack that makes a folder when the serializer reads it, as long as the answer of the script."""
+    call = ormsgpack.packb(("os", "mkdir", folder))
+    return b"\xc7" + bytes([len(call), 0]) + call
+
+
+# T-PY-35
+def test_nothing_is_decoded_before_it_is_compared(
+    database: Database, saver: SealedSaver, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Agent(saver).ask("Find the leads.", thread())
+    before, newest = database.snapshot(), ids(saver.inner)[0]
+    old = b"\xb6There are three leads."
+    assert len(making("attacked!")) == len(old)
+    database.replace(old, making("attacked!"))
+    saver = reopened(saver, identity)
+    refused(saver)
+    with pytest.raises(NotVerified):
+        list(saver.list(thread()))
+    assert saver.adopt_thread("1") == 0
+    saver.release()
+    database.restore(before)
+    config: RunnableConfig = {"configurable": {"thread_id": "1", "checkpoint_ns": "", "checkpoint_id": newest}}
+    database.saver.put_writes(config, [("steps", ormsgpack.Ext(0, making("attacked!")[3:]))], "another-task")
+    saver = reopened(saver, identity)
+    with pytest.warns(UnsealedCheckpoint, match="1 writes without a seal"):
+        assert Agent(saver).ask("Thank you.", thread())[:4] == CONVERSATION
+    assert not (tmp_path / "attacked!").exists()
+    database.saver.get_tuple(config)
+    assert (tmp_path / "attacked!").exists(), "the bytes are those of an attack"
+
+
+@dataclasses.dataclass
+class Lead:
+    """What a first version of a program keeps."""
+
+    name: str
+
+
+@dataclasses.dataclass
+class LaterLead:
+    """What the next version makes of it."""
+
+    name: str
+    score: int = 0
+
+
+# T-PY-36
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_class_that_gained_a_member_is_no_alarm(
+    seals: Path, identity: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pickled: bool
+) -> None:
+    class Leads(TypedDict, total=False):
+        lead: Any
+        other: Any
+
+    builder: Any = StateGraph(Leads)
+    builder.add_node("node", lambda state: {"other": range(3) if pickled else 3})
+    builder.add_edge(START, "node")
+    connection = sqlite3.connect(tmp_path / "checkpoints.db", check_same_thread=False)
+    serializer = JsonPlusSerializer(pickle_fallback=pickled)
+    savers: list[BaseCheckpointSaver[Any]] = [
+        InMemorySaver(serde=serializer),
+        SqliteSaver(connection, serde=serializer),
+    ]
+    for inner in savers:
+        saver = SealedSaver(inner, seals / type(inner).__name__, identity=identity)
+        builder.compile(checkpointer=saver).invoke({"lead": Lead("Bob")}, thread())
+        saver = reopened(saver, identity)
+        with monkeypatch.context() as later:
+            later.setattr(sys.modules[__name__], "Lead", LaterLead)
+            found = builder.compile(checkpointer=saver).get_state(thread()).values
+        assert found["lead"].name == "Bob" and found["lead"].score == 0
+        assert found["other"] == (range(3) if pickled else 3)
+        saver.release()
 
 
 # T-PY-21
