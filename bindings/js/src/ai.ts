@@ -8,7 +8,7 @@
 import type { LanguageModelMiddleware, ModelMessage } from "ai";
 import { verifiedEvents, type EventOptions } from "./core.js";
 import { StateError } from "./errors.js";
-import { decode, encode } from "./values.js";
+import { decode, encode, readableJson } from "./values.js";
 
 /** What the middleware needs of a recorder. */
 export interface Appender {
@@ -29,7 +29,9 @@ type StreamPart = StreamResult["stream"] extends ReadableStream<infer Part> ? Pa
 /** A middleware for `wrapLanguageModel` that records calls and streams of a model with this recorder. Use one for each
  * conversation: a prompt is recorded from the first message that differs from the prompt before. */
 export function recordModel(recorder: Appender): LanguageModelMiddleware {
-  const conversation = new Conversation(recorder);
+  const conversation = new Conversation({
+    append: (type, payload) => recorder.append(type, readableJson(payload) as Record<string, unknown>),
+  });
   return {
     specificationVersion: "v4",
     wrapGenerate: async ({ doGenerate, params, model }) => {

@@ -236,6 +236,25 @@ test("a call without a result is named, and a record of another program is none"
   await assert.rejects(conversation(fs.readFileSync(file("other-1.jsonl")), { trust: key }), StateError);
 });
 
+// T-JS-22
+test("a text that was cut within a character is recorded, and continues", async () => {
+  const made = scene();
+  const cut = "a page that ends in \ud83d";
+  const call = { type: "tool-call", toolCallId: "c1", toolName: "pay", input: '{"euro":10,"\\ud83d":"\\ude00 cut"}' };
+  const { model, prompts } = scripted([text(cut), call], [text("Done.")]);
+  const recorder = await Recorder.start("chat/1", { ...made.options, file: "chat.jsonl" });
+  const wrapped = wrapLanguageModel({ model, middleware: recordModel(recorder) });
+  const messages = [{ role: "user", content: cut }];
+  const { content } = await generateText({ model: wrapped, messages, maxRetries: 0 });
+  assert.equal(content[0].text, cut);
+  await generateText({ model: wrapped, messages: [...messages, { role: "assistant", content: cut }, { role: "user", content: "And?" }], maxRetries: 0 });
+  await recorder.end();
+  const again = await conversation(fs.readFileSync(made.file("chat.jsonl")), { trust: [made.key] });
+  const contents = again.messages.map(({ content }) => (typeof content === "string" ? content : content[0].text));
+  assert.deepEqual(contents, [cut, cut, "And?", "Done."]);
+  assert.equal(prompts[1][0].content[0].text, cut);
+});
+
 test("values of tools never become other values", async () => {
   const { options, key, file } = scene();
   const recorder = await Recorder.start("shop/1", options);

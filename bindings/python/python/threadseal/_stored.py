@@ -7,7 +7,7 @@ The serializer of a saver calls what the stored bytes name, also code. So nothin
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -38,7 +38,7 @@ class Undecoded(SerializerProtocol):
     """
 
     def __init__(self, real: SerializerProtocol) -> None:
-        self.real = real.real if isinstance(real, Undecoded) else real
+        self.real: SerializerProtocol = real.real if isinstance(real, Undecoded) else real
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """A value as the serializer stores it, or as it was stored."""
@@ -94,4 +94,4 @@ def _typed(stored: Any) -> tuple[str, bytes]:
         return "null", b""
     if type(stored) is bytes:
         return "bytes", stored
-    return "msgpack", cast(bytes, ormsgpack.packb(stored, option=ormsgpack.OPT_NON_STR_KEYS))
+    return "msgpack", ormsgpack.packb(stored, option=ormsgpack.OPT_NON_STR_KEYS)
