@@ -42,7 +42,7 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
 
   async getTuple(config: Config): Promise<CheckpointTuple | undefined> {
     const { thread, ns } = placeOf(config);
-    const state = await this.#ledger(thread).state();
+    const state = whole(await this.#ledger(thread).state());
     const tuple = await this.#inner.getTuple(config);
     const id = getCheckpointId(config) || undefined;
     const space = state.space(ns);
@@ -61,36 +61,40 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
   }
 
   async *list(config: Config, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
-    const given = new Map<string, string[]>();
-    let count = 0;
+    const lists = new Map<string, Expected[]>();
+    let [count, lowest] = [0, ""];
     for await (const tuple of this.#inner.list(config, options)) {
       const { thread, ns } = placeOf(tuple.config);
-      const state = await this.#ledger(thread).state();
+      const { id } = tuple.checkpoint;
+      const state = whole(await this.#ledger(thread).state());
       await this.#check(thread, ns, tuple, state.space(ns));
-      const place = JSON.stringify([thread, ns]);
-      given.set(place, [...(given.get(place) ?? []), tuple.checkpoint.id]);
-      count += 1;
+      if (!lists.has(thread)) lists.set(thread, expectedOf(state, config, options?.before));
+      // What is newer in its namespace comes first; a filter may have left it out.
+      for (const expected of lists.get(thread) ?? []) {
+        if (expected.ns !== ns) continue;
+        await this.#present(expected.takeDownTo(id).filter((other) => other !== id), expected);
+      }
+      [count, lowest] = [count + 1, count === 0 || id < lowest ? id : lowest];
       yield tuple;
     }
-    const isCut = options?.limit !== undefined && count >= options.limit;
-    if (options?.filter === undefined) await this.#missing(config, options?.before, isCut ? given : new Map(), given);
+    const { thread_id: thread } = configurableOf(config);
+    if (thread !== undefined && !lists.has(thread)) {
+      lists.set(thread, expectedOf(whole(await this.#ledger(thread).state()), config, options?.before));
+    }
+    // Of a list that a limit ended only what is newer than its last must be there.
+    const end = options?.limit !== undefined && count >= options.limit ? lowest : "";
+    for (const expected of [...lists.values()].flat()) await this.#present(expected.takeDownTo(end), expected);
   }
 
-  /** Refuses a list that lacks a checkpoint between or below those that it has. `cut` are lists that a limit ended. */
-  async #missing(config: Config, before: Config | undefined, cut: Map<string, string[]>, given: Map<string, string[]>): Promise<void> {
-    const { thread_id: thread, checkpoint_ns: ns, checkpoint_id: only } = configurableOf(config);
-    if (thread === undefined) return;
-    const state = await this.#ledger(thread).state();
-    const end = before === undefined ? undefined : getCheckpointId(before);
-    for (const [name, space] of state.spaces) {
-      if (ns !== undefined && name !== ns) continue;
-      const place = JSON.stringify([thread, name]);
-      // Of a list that was cut only what is newer than its last must be there.
-      if (cut.size > 0 && !cut.has(place)) continue;
-      const lowest = cut.get(place)?.at(-1) ?? "";
-      const expected = space.allStored().filter((id) => id >= lowest && (!end || id < end) && (!only || id === only));
-      const lost = expected.find((id) => given.get(place)?.includes(id) !== true);
-      if (lost !== undefined) throw gone(thread, lost);
+  /** Refuses sealed checkpoints that the store does not have. It may have them and not have listed them. */
+  async #present(ids: readonly string[], { thread, ns }: Expected): Promise<void> {
+    for (const id of ids) {
+      const tuple = await this.#inner.getTuple({ configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } });
+      const space = whole(await this.#ledger(thread).state()).space(ns);
+      // It may have been deleted meanwhile.
+      if (space.stored(id) === undefined) continue;
+      if (tuple === undefined || tuple.checkpoint.id !== id) throw gone(thread, id);
+      await this.#check(thread, ns, tuple, space);
     }
   }
 
@@ -103,7 +107,7 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
     };
     // The copy is stored: a node that still holds the values cannot change what was sealed.
     return this.#ledger(thread).step({ type: "checkpoint_put", payload }, () =>
-      this.#inner.put(config, stored.value as Checkpoint, storedMetadata.value as CheckpointMetadata, newVersions));
+      this.#inner.put(config, stored.value as Checkpoint, storedMetadata.value as CheckpointMetadata, newVersions), whole);
   }
 
   async putWrites(config: Config, writes: PendingWrite[], taskId: string, taskPath?: string): Promise<void> {
@@ -116,7 +120,7 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
       writes: fixed.map(({ channel, digest }, at) => ({ idx: WRITES_IDX_MAP[channel] ?? at, channel, value: digest })),
     };
     const copies = fixed.map(({ channel, value }): PendingWrite => [channel, value]);
-    await this.#ledger(thread).step({ type: "writes_put", payload }, () => this.#inner.putWrites(config, copies, taskId, taskPath));
+    await this.#ledger(thread).step({ type: "writes_put", payload }, () => this.#inner.putWrites(config, copies, taskId, taskPath), whole);
   }
 
   async deleteThread(threadId: string): Promise<void> {
@@ -129,7 +133,7 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
    * Nothing shows what was changed before: look at it first. */
   async adopt(threadId: string): Promise<number> {
     const ledger = this.#ledger(threadId);
-    const state = await ledger.state();
+    const state = whole(await ledger.state());
     const found: CheckpointTuple[] = [];
     for await (const tuple of this.#inner.list({ configurable: { thread_id: threadId } })) found.unshift(tuple);
     let count = 0;
@@ -291,6 +295,34 @@ class Space {
   }
 }
 
+/** The checkpoints of a namespace that a list must give, newest first, without those that were looked for. */
+class Expected {
+  readonly thread: string;
+  readonly ns: string;
+  readonly #ids: string[];
+
+  constructor(thread: string, ns: string, ids: readonly string[]) {
+    this.thread = thread;
+    this.ns = ns;
+    // From the oldest on, since they are taken from the end.
+    this.#ids = [...ids].sort();
+  }
+
+  /** Takes those that are not older than this one. */
+  takeDownTo(id: string): string[] {
+    const at = this.#ids.findIndex((other) => other >= id);
+    return at < 0 ? [] : this.#ids.splice(at).reverse();
+  }
+}
+
+function expectedOf(state: ThreadState, config: Config, before: Config | undefined): Expected[] {
+  const { checkpoint_ns: ns, checkpoint_id: only } = configurableOf(config);
+  const end = before === undefined ? undefined : getCheckpointId(before);
+  const isAsked = (id: string): boolean => (!end || id < end) && (!only || id === only);
+  const spaces = [...state.spaces].filter(([name]) => ns === undefined || name === ns);
+  return spaces.map(([name, space]) => new Expected(state.thread, name, space.allStored().filter(isAsked)));
+}
+
 function faultInOrder(sealed: readonly SealedWrite[], found: readonly string[]): string | undefined {
   let at = 0;
   for (const key of found) {
@@ -308,6 +340,8 @@ function faultInOrder(sealed: readonly SealedWrite[], found: readonly string[]):
 class ThreadState {
   readonly thread: string;
   readonly spaces = new Map<string, Space>();
+  /** A deletion began and did not end: any part of the thread may be gone. */
+  isDeleting = false;
 
   constructor(thread: string) {
     this.thread = thread;
@@ -387,11 +421,13 @@ function applyWrites(state: ThreadState, put: PutWrites, isStored: boolean): voi
   }
 }
 
-/** A delete that did not end may have deleted any part. */
 function applyDelete(state: ThreadState, isDone: boolean): void {
-  if (isDone) return state.spaces.clear();
-  for (const space of state.spaces.values()) {
-    for (const checkpoint of space.checkpoints.values()) checkpoint.isStored = false;
-    for (const writes of space.writes.values()) for (const write of writes.values()) write.isStored = false;
-  }
+  state.isDeleting = !isDone;
+  if (isDone) state.spaces.clear();
+}
+
+/** The state of a thread that is whole. Of one that is half deleted nothing shows what an attacker removed. */
+function whole(state: ThreadState): ThreadState {
+  if (!state.isDeleting) return state;
+  throw new StateError(`thread ${state.thread} is refused: its deletion began and did not end`, { hint: "call deleteThread again" });
 }

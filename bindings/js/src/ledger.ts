@@ -78,9 +78,9 @@ export class ThreadLedger<State> {
     return this.#exclusively(() => this.#current());
   }
 
-  /** Appends a step that begins, does the work, and appends that it ended. */
-  async step<T>(effect: Effect, work: () => Promise<T>): Promise<T> {
-    await this.state();
+  /** Appends a step that begins, does the work, and appends that it ended. `check` refuses a state in which it must not. */
+  async step<T>(effect: Effect, work: () => Promise<T>, check: (state: State) => void = () => {}): Promise<T> {
+    check(await this.state());
     const id = randomUUID();
     await this.#append({ id, status: "started", effect });
     let result: T;
@@ -203,9 +203,10 @@ export class ThreadLedger<State> {
   }
 }
 
-/** A name of a file cannot hold each id of a thread. */
+/** A name of a file cannot hold each id of a thread. An id that is such a name of another thread is hashed, too. */
 function runOf(thread: string): string {
-  const isPlain = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(thread) && thread.length <= MAX_PLAIN_RUN_BYTES;
+  const isName = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(thread) && thread.length <= MAX_PLAIN_RUN_BYTES;
+  const isPlain = isName && !/^sha256-[0-9a-f]{64}$/i.test(thread);
   return isPlain ? thread : `sha256-${createHash("sha256").update(thread).digest("hex")}`;
 }
 

@@ -1,6 +1,7 @@
 // LangGraph itself over a sealed saver: a run continues in another process, and nothing that was changed meanwhile is used.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -183,6 +184,14 @@ test("a list that lacks a checkpoint is refused, also where a limit ends it", as
   // The walk over ancestors, by which channels of deltas are rebuilt, does not end early and in silence.
   const history = made.process().getDeltaChannelHistory({ config: of("t1"), channels: ["nothing"] });
   await assert.rejects(history, /does not have it/);
+  // Before the first one is given, what is newer is looked for: also where a filter may have left it out.
+  made.change(`DELETE FROM checkpoints WHERE checkpoint_id = '${all[0]}'`);
+  for (const options of [undefined, { limit: 1 }, { filter: { source: "input" } }, { filter: { source: "nothing" } }]) {
+    const given = [];
+    const first = async () => { for await (const tuple of made.process().list(of("t1"), options)) given.push(tuple); };
+    await assert.rejects(first(), /does not have it/);
+    assert.deepEqual(given, []);
+  }
 });
 
 // T-JS-33
@@ -282,6 +291,36 @@ test("a deleted thread begins anew, and a thread that came back is refused", asy
   await begin(made.process());
   assert.ok(await made.process().getTuple(of("t1")));
   assert.equal(verified(made).exit, 0);
+});
+
+// T-JS-39
+test("a thread whose deletion failed is refused until it is deleted", async () => {
+  const made = stored();
+  await begin(made.process());
+  const busy = new SealedSaver(failing(SqliteSaver.fromConnString(made.database), "deleteThread", "before"), { ...made.options, ledgers: "ledgers" });
+  await assert.rejects(busy.deleteThread("t1"), /the store is gone/);
+  made.change(`DELETE FROM checkpoints WHERE checkpoint_id = ${last}`);
+  const paid = [];
+  const isRefused = /thread t1 is refused: its deletion began and did not end.*hint: call deleteThread again/;
+  await assert.rejects(payments(made.process(), paid).invoke(new Command({ resume: "Yes." }), of("t1")), isRefused);
+  await assert.rejects(begin(made.process()), isRefused);
+  await assert.rejects(made.process().list(of("t1")).next(), isRefused);
+  await assert.rejects(made.process().adopt("t1"), isRefused);
+  assert.deepEqual(paid, []);
+  await made.process().deleteThread("t1");
+  await begin(made.process());
+  assert.equal(verified(made).exit, 0);
+});
+
+// T-JS-41
+test("no id of a thread takes the ledger of another thread", async () => {
+  const made = stored();
+  const victim = "tenant/1";
+  await begin(made.process(), `sha256-${createHash("sha256").update(victim).digest("hex")}`);
+  await begin(made.process(), victim);
+  const { messages } = await payments(made.process()).invoke(new Command({ resume: "Yes." }), of(victim));
+  assert.equal(messages.at(-1).content, "paid 10");
+  assert.equal(verified(made).results.length, 2);
 });
 
 // T-JS-36
