@@ -8,6 +8,7 @@ The record has no value of a channel, only digests. This module reads no databas
 """
 
 import hashlib
+import os
 import struct
 import threading
 from collections import Counter
@@ -67,11 +68,19 @@ def digest_of(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Write:
-    """One write of a task: its place among the others, and the digests that it may have."""
+    """One write of a task: its place among the others, and the channels and digests that it may have.
+
+    Several where a process ended, or calls met, between the seal and the database.
+    """
 
     path: str
-    channel: str
-    digests: frozenset[str]
+    values: frozenset[tuple[str, str]]
+    kept: bool = True
+    """Is one of them in the database? Else it may be."""
+    coming: int = 0
+    """Calls that keep it now."""
+    of_these: frozenset[tuple[str, str]] = frozenset()
+    """The values of these calls, and of those that met them."""
 
 
 @dataclass
@@ -119,6 +128,8 @@ class Lineage:
         self.links: dict[Key, Link] = {}
         self.writes: dict[Key, dict[tuple[str, int], Write]] = {}
         """By the task and the index of each. LangGraph keeps them while their checkpoint may have no seal yet."""
+        self.changes: Counter[Key] = Counter()
+        """How often what is sealed of a checkpoint changed."""
         self.verified: set[Key] = set()
         """Links whose bytes, and those of all their ancestors, this process has verified."""
         self.failed: BaseException | None = None
@@ -158,12 +169,12 @@ class Lineage:
         """The same of several, under one seal."""
         self._until(self._recorded(events))
 
-    def seal_writes(self, event: Mapping[str, Any]) -> None:
-        """Seals writes of a task, with the checkpoint that is being kept meanwhile, if there is one.
+    def seal_coming(self, event: Mapping[str, Any]) -> None:
+        """Seals writes of a task that are to be kept, with the checkpoint that is being kept meanwhile, if there is one.
 
         Coroutines do not wait so: they share few threads, and the checkpoint needs one of them.
         """
-        call = self._recorded([("writes_sealed", event)])
+        call = self._recorded([("writes_coming", event)])
         with self.lock:
             self._sealed.wait_for(lambda: call.done or self._coming == 0)
         self._until(call)
@@ -183,8 +194,18 @@ class Lineage:
     def seal_checkpoint(self, event: Mapping[str, Any]) -> None:
         """Seals a checkpoint. If a task of it has written, its run did not wait for the seal, which then follows."""
         call = self._recorded([("checkpoint_sealed", event)])
+        if (event["ns"], event["id"]) in self.writes:
+            self._follow(call)
+        else:
+            self._until(call)
+
+    def seal_kept(self, event: Mapping[str, Any]) -> None:
+        """Seals that writes are in the database. The seal follows: until then they may be missing there."""
+        self._follow(self._recorded([("writes_sealed", event)]))
+
+    def _follow(self, call: _Call) -> None:
         with self.lock:
-            if (event["ns"], event["id"]) in self.writes and len(self._calls) < MAX_AHEAD:
+            if len(self._calls) < MAX_AHEAD:
                 if not self._sealing:
                     self._sealing = True
                     self._start(self._seal_waiting)
@@ -245,31 +266,30 @@ class Lineage:
             self.links[event["ns"], event["id"]] = Link(
                 event["parent"], event["run"], event["frame"], event["metadata"], event["values"]
             )
-        elif event_type == "writes_sealed":
-            self._apply_writes(event)
+            self.changes[event["ns"], event["id"]] += 1
+        elif event_type in ("writes_coming", "writes_sealed"):
+            self._apply_writes(event, event_type == "writes_sealed")
+            self.changes[event["ns"], event["id"]] += 1
         elif event_type == "checkpoints_may_go":
             for ns, id in event["ids"]:
                 self.links[ns, id].may_be_gone = True
         elif event_type == "checkpoints_gone":
             for ns, id in event["ids"]:
                 self.links[ns, id].gone = True
+                self.changes[ns, id] += 1
                 self.verified.discard((ns, id))
 
-    def _apply_writes(self, event: Mapping[str, Any]) -> None:
+    def _apply_writes(self, event: Mapping[str, Any], kept: bool) -> None:
         writes = self.writes.setdefault((event["ns"], event["id"]), {})
         channels = [channel for _, channel, _ in event["writes"]]
         replaces = all(channel in LATER_WINS for channel in channels)
-        mixed = not replaces and any(channel in LATER_WINS for channel in channels)
         for index, channel, digest in event["writes"]:
-            place = (event["task"], index)
-            known = writes.get(place)
-            digests = frozenset([digest])
-            if known is not None and mixed and channel in LATER_WINS:
-                # Savers differ in which of the two they keep.
-                digests |= known.digests
-            elif known is not None and not replaces:
-                continue
-            writes[place] = Write(event["path"], channel, digests)
+            place, value = (event["task"], index), (channel, digest)
+            known = writes.get(place, Write(event["path"], frozenset(), kept=False))
+            # Savers differ in which of two they keep, where only some channels of a call are such.
+            either = not replaces and channel in LATER_WINS
+            apply = _kept if kept else _coming
+            writes[place] = apply(known, event["path"], value, replaces, either)
 
     def live(self, ns: str) -> list[str]:
         """The ids of the checkpoints of a namespace that must be there, newest first."""
@@ -306,6 +326,11 @@ class Lineage:
                     break
         return found
 
+    def is_busy(self) -> bool:
+        """Is a checkpoint being kept, which has no seal yet?"""
+        with self.lock:
+            return self._coming > 0
+
     def history(self, ns: str, id: str, channel: str) -> tuple[list[tuple[str, Write]], str | None]:
         """The sealed writes to a channel along the ancestors, oldest first, and the digest of their seed.
 
@@ -316,7 +341,9 @@ class Lineage:
             parent = self.links[ns, id].parent
             seed: str | None = None
             while parent is not None and seed is None and (link := self.links.get((ns, parent))) is not None:
-                newest_first.append([pair for pair in self.ordered_writes(ns, parent) if pair[1].channel == channel])
+                newest_first.append(
+                    [pair for pair in self.ordered_writes(ns, parent) if channel in channels_of(pair[1])]
+                )
                 seed, parent = link.values.get(channel), link.parent
             return [pair for pairs in reversed(newest_first) for pair in pairs], seed
 
@@ -335,9 +362,10 @@ class Lineage:
             }
             found: list[tuple[str, Mapping[str, Any]]] = [("checkpoint_sealed", event)]
             for (task, index), write in self.writes.get((ns, id), {}).items():
-                listed = [[index, write.channel, digest] for digest in sorted(write.digests)]
-                one = {"ns": ns, "id": id, "task": task, "path": write.path, "writes": listed}
-                found.append(("writes_sealed", one))
+                place = {"ns": ns, "id": id, "task": task, "path": write.path}
+                each = [{**place, "writes": [[index, *value]]} for value in sorted(write.values)]
+                found += [("writes_coming", one) for one in each]
+                found += [("writes_sealed", one) for one in each if write.kept]
             return found
 
     def note_verified(self, ns: str, ids: Iterable[str]) -> None:
@@ -379,8 +407,11 @@ class Lineage:
         for task, write in self.ordered_writes(ns, id):
             fitting = (at for at, (of, channel, digest) in left.items() if fits(task, write, of, channel, digest))
             place = next(fitting, None)
+            if place is None and not write.kept:
+                continue
             if place is None:
-                self.refuse(ns, id, f"was changed: a write of task {task} to channel {write.channel}")
+                channels = ", ".join(sorted(channels_of(write)))
+                self.refuse(ns, id, f"was changed: a write of task {task} to channel {channels}")
             places.append(place)
             del left[place]
         return places
@@ -401,7 +432,30 @@ class Lineage:
 
 def fits(task: str, write: Write, of: str, channel: str, digest: str) -> bool:
     """Is this the sealed write?"""
-    return of == task and channel == write.channel and digest in write.digests
+    return of == task and (channel, digest) in write.values
+
+
+def channels_of(write: Write) -> set[str]:
+    """The channels that it may be of."""
+    return {channel for channel, _ in write.values}
+
+
+def _coming(known: Write, path: str, value: tuple[str, str], replaces: bool, either: bool) -> Write:
+    """A write after the seal on what is to be kept: what was there before is possible, too."""
+    if known.kept and not (replaces or either):
+        return known
+    of_these = (known.of_these if known.coming else frozenset()) | {value}
+    return Write(path, known.values | {value}, known.kept, known.coming + 1, of_these)
+
+
+def _kept(known: Write, path: str, value: tuple[str, str], replaces: bool, either: bool) -> Write:
+    """A write after it was kept. Calls that met may have been kept in another order than they were sealed."""
+    if known.coming:
+        values = known.of_these if replaces and known.coming == 1 else known.values
+        return Write(path, values, True, known.coming - 1, known.of_these)
+    if either:
+        return Write(path, known.values | {value})
+    return known if known.kept and not replaces else Write(path, frozenset([value]))
 
 
 def _must_be_there(link: Link) -> bool:
@@ -413,17 +467,27 @@ class Lineages:
 
     def __init__(self, folder: Path, identity: Identity, most: int) -> None:
         self.folder, self.identity, self.most = folder, identity, most
+        self._begin()
+
+    def _begin(self) -> None:
         self._open: dict[str, Lineage] = {}
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_SEALING, "threadseal")
+        self._process = os.getpid()
+
+    def _of_this_process(self) -> "Lineages":
+        """A process that was forked knows nothing: its parent has the records, and continues them."""
+        if os.getpid() != self._process:
+            self._begin()
+        return self
 
     def enter(self, thread_id: str, create: bool = False) -> Lineage | None:
         """The lineage of a thread, opened and verified. It stays open until `leave`.
 
         A reader, which begins none, gets it when all that was recorded is sealed.
         """
-        with self._lock:
+        with self._of_this_process()._lock:
             found = self._open.pop(thread_id, None)
             if found is not None and found.failed is not None:
                 found.close()
@@ -444,8 +508,9 @@ class Lineages:
 
     def leave(self, lineage: Lineage) -> None:
         """A call does not use it any more."""
-        with self._lock:
-            self._users[lineage.thread_id] -= 1
+        with self._of_this_process()._lock:
+            if self._users[lineage.thread_id]:
+                self._users[lineage.thread_id] -= 1
 
     @contextmanager
     def using(self, thread_id: str, create: bool = False) -> Generator[Lineage | None]:
@@ -473,6 +538,6 @@ class Lineages:
 
     def release(self) -> None:
         """Gives all records up that no call uses, so that another process may continue them."""
-        with self._lock:
+        with self._of_this_process()._lock:
             for name in [name for name in self._open if self._users[name] == 0]:
                 self._open.pop(name).close()

@@ -20,7 +20,7 @@ import asyncio
 import copy
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -47,9 +47,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # In the class, `list` is a method.
-Rows = list[CheckpointTuple]
 Writes = list[PendingWrite]
+Listed = list["CheckpointTuple | Place"]
+Places = list["Place"]
 Events = list[tuple[str, Mapping[str, Any]]]
+
+MAX_READS = 20
+"""The most times that a checkpoint is read while a run changes it."""
 
 MAX_OPEN = 1024
 """The most threads whose records a saver holds open, unless it is given another number."""
@@ -57,6 +61,19 @@ MAX_OPEN = 1024
 
 class UnsealedCheckpoint(UserWarning):
     """The database has a checkpoint or a write without a seal, which is not used."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a checkpoint is."""
+
+    thread_id: str
+    ns: str
+    id: str
+
+    def config(self) -> RunnableConfig:
+        """The configuration that names it."""
+        return _at(_config(self.thread_id), self.ns, self.id, None)
 
 
 class SealedSaver(BaseCheckpointSaver[Any]):
@@ -129,11 +146,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 stored = self.inner.get_tuple(config)
                 self._unsealed(thread_id, ns, id, lineage, stored)
                 return None
-            found = self._checked(lineage, ns, id, self._read(lineage, ns, id, _at(config, ns, id, asked)))
+            found = self._verified(lineage, ns, id, _at(config, ns, id, asked))
             ancestors = lineage.unverified_ancestors(ns, id)
             for ancestor in ancestors:
-                stored = self._read(lineage, ns, ancestor, _at(config, ns, ancestor, None))
-                self._checked(lineage, ns, ancestor, stored)
+                self._verified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
             lineage.note_verified(ns, [id, *ancestors])
             return found
 
@@ -150,12 +166,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 stored = await self.inner.aget_tuple(config)
                 self._unsealed(thread_id, ns, id, lineage, stored)
                 return None
-            stored = await self._aread(lineage, ns, id, _at(config, ns, id, asked))
-            found = await asyncio.to_thread(self._checked, lineage, ns, id, stored)
+            found = await self._averified(lineage, ns, id, _at(config, ns, id, asked))
             ancestors = lineage.unverified_ancestors(ns, id)
             for ancestor in ancestors:
-                stored = await self._aread(lineage, ns, ancestor, _at(config, ns, ancestor, None))
-                await asyncio.to_thread(self._checked, lineage, ns, ancestor, stored)
+                await self._averified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
             lineage.note_verified(ns, [id, *ancestors])
             return found
         finally:
@@ -171,17 +185,20 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """The sealed checkpoints of a thread, newest first. One that was removed is an error, not a gap."""
-        asked = limit
+        wanted, asked = self._wanted(config, before), limit
         while True:
             stored = list(self.inner.list(config, filter=filter, before=before, limit=asked))
-            found = self._listed(config, stored)
+            found = self._listed(stored)
             if asked is None or len(stored) < asked or len(found) >= (limit or 0):
                 break
             # Rows without a seal took the places of others.
             asked += len(stored) - len(found)
-        found = found[:limit]
-        self._refuse_gaps(config, filter, before, limit, found)
-        yield from found
+        rows = found[:limit]
+        for place in _unlisted(wanted, rows, limit):
+            self._refuse_gap(place, self._again(place), filter, limit)
+        for row in rows:
+            if (checked := self._again(row) if isinstance(row, Place) else row) is not None:
+                yield checked
 
     async def alist(
         self,
@@ -192,18 +209,20 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
-        asked = limit
+        wanted, asked = await asyncio.to_thread(self._wanted, config, before), limit
         while True:
-            rows = self.inner.alist(config, filter=filter, before=before, limit=asked)
-            stored = [row async for row in rows]
-            found = await asyncio.to_thread(self._listed, config, stored)
+            given = self.inner.alist(config, filter=filter, before=before, limit=asked)
+            stored = [row async for row in given]
+            found = await asyncio.to_thread(self._listed, stored)
             if asked is None or len(stored) < asked or len(found) >= (limit or 0):
                 break
             asked += len(stored) - len(found)
-        found = found[:limit]
-        self._refuse_gaps(config, filter, before, limit, found)
-        for row in found:
-            yield row
+        rows = found[:limit]
+        for place in _unlisted(wanted, rows, limit):
+            self._refuse_gap(place, await self._aagain(place), filter, limit)
+        for row in rows:
+            if (checked := await self._aagain(row) if isinstance(row, Place) else row) is not None:
+                yield checked
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -220,7 +239,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         found = await self.inner.aget_delta_channel_history(config=pinned, channels=channels)
         return await asyncio.to_thread(self._checked_history, config, channels, found)
 
-    # Writing: the database first, then the seal. What a crash leaves between them is not used.
+    # Writing: of a checkpoint the database first, then the seal; what a crash leaves between them is not used. Of writes
+    # the seal first: after a crash the task writes again, and its database keeps the first ones.
 
     def put(
         self,
@@ -268,8 +288,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         with self._lineages.using(_named(config)[0], create=True) as lineage:
             assert lineage is not None
             taken, event = self._writes_event(config, writes, task_id, task_path)
+            lineage.seal_coming(event)
             self.inner.put_writes(config, taken, task_id, task_path)
-            lineage.seal_writes(event)
+            lineage.seal_kept(event)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -279,8 +300,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         assert lineage is not None
         try:
             taken, event = await asyncio.to_thread(self._writes_event, config, writes, task_id, task_path)
+            await asyncio.to_thread(lineage.seal, "writes_coming", event)
             await self.inner.aput_writes(config, taken, task_id, task_path)
-            await asyncio.to_thread(lineage.seal, "writes_sealed", event)
+            await asyncio.to_thread(lineage.seal_kept, event)
         finally:
             self._lineages.leave(lineage)
 
@@ -426,6 +448,32 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # Comparing.
 
+    def _verified(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint, compared; None where it was deleted meanwhile. Where a run changes it, it is read again."""
+        for _ in range(MAX_READS):
+            before = lineage.changes[ns, id]
+            if lineage.link(ns, id) is None:
+                return None
+            try:
+                return self._checked(lineage, ns, id, self._read(lineage, ns, id, config))
+            except NotVerified:
+                if lineage.changes[ns, id] == before:
+                    raise
+        lineage.refuse(ns, id, "changes while it is read")
+
+    async def _averified(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
+        for _ in range(MAX_READS):
+            before = lineage.changes[ns, id]
+            if lineage.link(ns, id) is None:
+                return None
+            try:
+                stored = await self._aread(lineage, ns, id, config)
+                return await asyncio.to_thread(self._checked, lineage, ns, id, stored)
+            except NotVerified:
+                if lineage.changes[ns, id] == before:
+                    raise
+        lineage.refuse(ns, id, "changes while it is read")
+
     def _read(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
         try:
             return self.inner.get_tuple(config)
@@ -473,46 +521,61 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             lineage.refuse(ns, id, "has no seal")
         _warn(f"checkpoint {id!r} of thread {thread_id!r} has no seal and is not used")
 
-    def _listed(self, config: RunnableConfig | None, rows: Iterable[CheckpointTuple]) -> Rows:
-        """Of these checkpoints the sealed ones, checked."""
-        found: Rows = []
+    def _listed(self, rows: Iterable[CheckpointTuple]) -> Listed:
+        """Of these checkpoints the sealed ones, checked; or the place of one that differs, which is to be read again."""
+        found: Listed = []
         for row in rows:
             thread_id, ns, id = _named(row.config)
             id = id or _id(row)
             with self._lineages.using(thread_id) as lineage:
                 if lineage is None or lineage.link(ns, id) is None:
-                    self._unsealed(thread_id, ns, None, lineage, row)
-                elif (checked := self._checked(lineage, ns, id, row)) is not None:
-                    found.append(checked)
+                    # What a run keeps now has no seal yet.
+                    if lineage is None or not lineage.is_busy():
+                        self._unsealed(thread_id, ns, None, lineage, row)
+                    continue
+                try:
+                    checked = self._checked(lineage, ns, id, row)
+                except NotVerified:
+                    found.append(Place(thread_id, ns, id))
+                else:
+                    found += [] if checked is None else [checked]
         return found
 
-    def _refuse_gaps(
-        self,
-        config: RunnableConfig | None,
-        filter: dict[str, Any] | None,
-        before: RunnableConfig | None,
-        limit: int | None,
-        found: Sequence[CheckpointTuple],
-    ) -> None:
-        """Refuses a list that lacks a sealed checkpoint. Of a filter the seals know nothing."""
-        if config is None or filter or _named(config)[2] is not None:
-            return
-        thread_id = _named(config)[0]
-        asked = config.get("configurable", {}).get("checkpoint_ns")
+    def _wanted(self, config: RunnableConfig | None, before: RunnableConfig | None) -> "Sequence[Place]":
+        """The sealed checkpoints that a list must give."""
+        named: Mapping[str, Any] = {} if config is None else config.get("configurable", {})
+        asked, only = named.get("checkpoint_ns"), named.get("checkpoint_id")
         last = None if before is None else _named(before)[2]
-        with self._lineages.using(thread_id) as lineage:
-            if lineage is None:
-                return
-            namespaces = lineage.namespaces() if asked is None else {str(asked)}
-            if limit is not None and len(namespaces) > 1:
-                # Savers differ in whose checkpoints come first.
-                return
-            for ns in namespaces:
-                there = {_id(row) for row in found if _named(row.config)[1] == ns}
-                wanted = [id for id in lineage.live(ns) if last is None or id < last]
-                for id in wanted[:limit]:
-                    if id not in there:
-                        lineage.refuse(ns, id, "is not in the database any more")
+        found: Places = []
+        for thread_id in self.thread_ids() if config is None else [str(named["thread_id"])]:
+            with self._lineages.using(thread_id) as lineage:
+                if lineage is None:
+                    continue
+                for ns in lineage.namespaces() if asked is None else [str(asked)]:
+                    ids = (id for id in lineage.live(ns) if only is None or id == str(only))
+                    found += [Place(thread_id, ns, id) for id in ids if last is None or id < last]
+        return found
+
+    def _again(self, place: "Place") -> CheckpointTuple | None:
+        """A checkpoint by its id, compared; None where it was deleted meanwhile."""
+        with self._lineages.using(place.thread_id) as lineage:
+            return None if lineage is None else self._verified(lineage, place.ns, place.id, place.config())
+
+    async def _aagain(self, place: "Place") -> CheckpointTuple | None:
+        lineage = await asyncio.to_thread(self._lineages.enter, place.thread_id)
+        if lineage is None:
+            return None
+        try:
+            return await self._averified(lineage, place.ns, place.id, place.config())
+        finally:
+            self._lineages.leave(lineage)
+
+    def _refuse_gap(
+        self, place: "Place", row: CheckpointTuple | None, filter: Mapping[str, Any] | None, limit: int | None
+    ) -> None:
+        """Refuses a list without a checkpoint that the database has, unless a filter or a limit left it out."""
+        if row is not None and not filter and limit is None:
+            raise NotVerified(f"the list of thread {place.thread_id!r} lacks checkpoint {place.id!r}")
 
     def _pinned(self, config: RunnableConfig) -> RunnableConfig:
         """`config` with the id of the newest sealed checkpoint, where it has none."""
@@ -544,6 +607,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         for task, write in wanted:
             fitting = (n for n, (of, digest) in enumerate(writes) if fits(task, write, of[0], of[1], digest))
             place = next(fitting, None)
+            if place is None and not write.kept:
+                continue
             if place is None:
                 lineage.refuse(ns, id, f"has another history of channel {channel}: a write of {task} is gone")
             of, name, value = writes.pop(place)[0]
@@ -708,6 +773,15 @@ def _id(row: CheckpointTuple) -> str:
 
 def _values(row: CheckpointTuple) -> Mapping[str, Any]:
     return {} if isinstance(row.checkpoint, Opaque) else row.checkpoint["channel_values"]
+
+
+def _unlisted(wanted: Sequence[Place], rows: Sequence[CheckpointTuple | Place], limit: int | None) -> Places:
+    """What a list lacks; of one that a limit ended only what is newer than its oldest."""
+    there = {row if isinstance(row, Place) else Place(*_named(row.config)[:2], _id(row)) for row in rows}
+    oldest = ""
+    if limit is not None and len(rows) >= limit:
+        oldest = min((place.id for place in there), default="~")
+    return [place for place in wanted if place.id > oldest and place not in there]
 
 
 def _config(thread_id: str) -> RunnableConfig:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import psycopg
 import pytest
 import threadseal
 from databases import Database, Memory, Postgres, Sqlite
-from graphs import Agent, approving, thread, with_deltas
+from graphs import Agent, Approval, approving, thread, with_deltas
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -29,6 +30,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from threadseal import Identity, NotVerified, Recorder, StorageFailed
+from threadseal._checkpoints import Lineage
 from threadseal._named import path_of
 from threadseal.langgraph import SealedSaver, UnsealedCheckpoint
 
@@ -361,22 +363,163 @@ def test_a_person_is_asked_and_answers_in_another_process(saver: SealedSaver, id
     assert result["done"] == ["c", "a", "b", "yes: delete the leads"]
 
 
-def test_subgraphs_have_lineages_of_their_own(saver: SealedSaver, identity: Identity) -> None:
-    class Outer(TypedDict, total=False):
-        plan: str
-        done: Annotated[list[str], operator.add]
+def with_subgraph(saver: SealedSaver) -> Any:
+    """A graph whose subgraph asks a person."""
+    builder: Any = StateGraph(Approval)
+    builder.add_node("inner", approving(True))
+    builder.add_edge(START, "inner")
+    builder.add_edge("inner", END)
+    return builder.compile(checkpointer=saver)
+
+
+Lister = Callable[[SealedSaver, Any, dict[str, Any]], list[Any]]
+
+
+def listed(saver: SealedSaver, of: Any, options: dict[str, Any]) -> list[Any]:
+    return list(saver.list(of, **options))
+
+
+def alisted(saver: SealedSaver, of: Any, options: dict[str, Any]) -> list[Any]:
+    async def work() -> list[Any]:
+        return [row async for row in saver.alist(of, **options)]
+
+    return asyncio.run(work())
+
+
+def remove_and_list(database: Database, saver: SealedSaver, identity: Identity, by: Lister) -> None:
+    """Removes the newest checkpoint of a graph with a subgraph, then all."""
+    with_subgraph(saver).invoke({"plan": "x"}, thread())
+    [root, *_] = [row.checkpoint["id"] for row in saver.list(thread()) if not configurable(row.config)["checkpoint_ns"]]
+    older: RunnableConfig = {"configurable": {"thread_id": "1", "checkpoint_id": "ffffffff"}}
+    asked: list[dict[str, Any]] = [{}, {"filter": {"source": "input"}}, {"before": older}, {"limit": 9}]
+    for options in asked:
+        assert by(saver, thread(), options), options
+    assert by(saver, None, {})
+    database.delete(root)
+    saver = reopened(saver, identity)
+    for options in asked:
+        with pytest.raises(NotVerified, match="not in the database"):
+            by(saver, thread(), options)
+    with pytest.raises(NotVerified, match="not in the database"):
+        by(saver, None, {})
+    for row in ids(saver.inner):
+        database.delete(row)
+    for of, options in ((None, {}), (None, {"limit": 1}), (thread(), {"filter": {"source": "nothing"}})):
+        with pytest.raises(NotVerified, match="not in the database"):
+            by(saver, of, options)
+
+
+# T-PY-37
+def test_no_list_lacks_what_was_removed(database: Database, saver: SealedSaver, identity: Identity) -> None:
+    remove_and_list(database, saver, identity, listed)
+
+
+# T-PY-37
+def test_no_list_of_coroutines_lacks_what_was_removed(seals: Path, identity: Identity) -> None:
+    memory = Memory()
+    remove_and_list(memory, SealedSaver(memory.saver, seals, identity=identity), identity, alisted)
+
+
+# T-PY-38
+def test_a_crash_before_a_write_is_kept_or_sealed_is_no_alarm(
+    database: Database, saver: SealedSaver, identity: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter(range(10))
+
+    def node(_: Any) -> Any:
+        return {"done": [str(next(answers))]}
 
     def graph(of: SealedSaver) -> Any:
-        builder: Any = StateGraph(Outer)
-        builder.add_node("inner", approving(True))
-        builder.add_edge(START, "inner")
-        builder.add_edge("inner", END)
+        builder: Any = StateGraph(Approval)
+        builder.add_node("node", node)
+        builder.add_node("other", node)
+        builder.add_edge(START, "node")
+        builder.add_edge(START, "other")
         return builder.compile(checkpointer=of)
 
-    graph(saver).invoke({"plan": "x"}, thread())
+    def crash(*_: Any) -> None:
+        raise Crashed
+
+    for at, (where, name) in enumerate(((type(saver.inner), "put_writes"), (Lineage, "seal_kept"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, crash)
+            with pytest.raises(Crashed):
+                graph(saver).invoke({"plan": ""}, thread(str(at)))
+        for _ in range(2):
+            saver = reopened(saver, identity)
+            assert len(graph(saver).invoke(None, thread(str(at)))["done"]) == 2
+        saver = reopened(saver, identity)
+        assert len(ids(saver, str(at))) > 1
+
+
+# T-PY-39
+def test_two_resumes_at_once_are_no_alarm(saver: SealedSaver, identity: Identity) -> None:
+    graph = approving(saver)
+    for name in map(str, range(12)):
+        graph.invoke({"plan": ""}, thread(name))
+        both = threading.Barrier(2)
+
+        def resume(answer: str, name: str = name, both: threading.Barrier = both) -> None:
+            both.wait()
+            graph.invoke(Command(resume=answer), thread(name))
+
+        calls = [threading.Thread(target=resume, args=(answer,)) for answer in ("yes", "no")]
+        for call in calls:
+            call.start()
+        for call in calls:
+            call.join()
     saver = reopened(saver, identity)
-    assert graph(saver).get_state(thread(), subgraphs=True).tasks[0].state.values["plan"] == "delete the leads"
-    graph(saver).invoke(Command(resume="yes"), thread())
+    for name in map(str, range(12)):
+        assert approving(saver).get_state(thread(name)).values["plan"] == "delete the leads"
+
+
+# T-PY-39
+def test_a_state_is_read_while_its_run_changes_it(seals: Path, identity: Identity) -> None:
+    saver = SealedSaver(InMemorySaver(), seals, identity=identity)
+    agent, done, failed = Agent(saver), threading.Event(), []
+    agent.ask("Find the leads.", thread())
+
+    def poll() -> None:
+        while not done.is_set():
+            try:
+                agent.graph.get_state(thread())
+                list(agent.graph.get_state_history(thread()))
+            except Exception as error:
+                failed.append(error)
+
+    polling = threading.Thread(target=poll)
+    polling.start()
+    for _ in range(10):
+        agent.ask("Thank you.", thread())
+    done.set()
+    polling.join()
+    assert failed == []
+
+
+# T-PY-44
+def test_a_forked_process_reads_no_state_of_before(tmp_path: Path, seals: Path, identity: Identity) -> None:
+    saver = SealedSaver(InMemorySaver(), seals, identity=identity)
+    Agent(saver).ask("Find the leads.", thread())
+    out = tmp_path / "child"
+    child = os.fork()
+    if child == 0:
+        try:
+            saver.get_tuple(thread())
+            out.write_text("read")
+        except threadseal.ThreadSealError as error:
+            out.write_text(str(error))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert "writer" in out.read_text()
+    assert Agent(saver).ask("Thank you.", thread())[:4] == CONVERSATION
+
+
+def test_subgraphs_have_lineages_of_their_own(saver: SealedSaver, identity: Identity) -> None:
+    with_subgraph(saver).invoke({"plan": "x"}, thread())
+    saver = reopened(saver, identity)
+    assert with_subgraph(saver).get_state(thread(), subgraphs=True).tasks[0].state.values["plan"] == "delete the leads"
+    with_subgraph(saver).invoke(Command(resume="yes"), thread())
     with saver._lineages.using("1") as lineage:
         assert lineage is not None and len(lineage.namespaces()) == 2
 
