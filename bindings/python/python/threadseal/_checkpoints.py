@@ -170,7 +170,7 @@ class Lineage:
         self._until(self._recorded(events))
 
     def seal_coming(self, event: Mapping[str, Any]) -> None:
-        """Seals writes of a task that are to be kept, with the checkpoint that is being kept meanwhile, if there is one.
+        """Seals writes that are to be kept, with the checkpoint that is being kept meanwhile, if there is one.
 
         Coroutines do not wait so: they share few threads, and the checkpoint needs one of them.
         """

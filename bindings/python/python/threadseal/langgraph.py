@@ -20,7 +20,7 @@ import asyncio
 import copy
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -39,7 +39,7 @@ from langgraph.checkpoint.base import (
 )
 
 from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, fits
-from ._errors import NotVerified, StorageFailed
+from ._errors import InvalidInput, NotVerified, StorageFailed
 from ._stored import Opaque, Undecoded
 from .home import Identity, StrPath
 
@@ -101,7 +101,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         identity: Identity | None = None,
         max_open: int = MAX_OPEN,
     ) -> None:
-        """The records with the seals are in `folder`: keep it where the database's writers cannot write."""
+        """The records with the seals are in `folder`: keep it where the database's writers cannot write.
+
+        `inner` is copied: what is set on it later does not count.
+        """
         self._keep_in(inner)
         super().__init__(serde=self._stored.real)
         keys = Identity.of_home() if identity is None else identity
@@ -239,8 +242,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         found = await self.inner.aget_delta_channel_history(config=pinned, channels=channels)
         return await asyncio.to_thread(self._checked_history, config, channels, found)
 
-    # Writing: of a checkpoint the database first, then the seal; what a crash leaves between them is not used. Of writes
-    # the seal first: after a crash the task writes again, and its database keeps the first ones.
+    # Writing: of a checkpoint the database first, then the seal; what a crash leaves between them is not used. Of
+    # writes the seal first: after a crash the task writes again, and its database keeps the first ones.
 
     def put(
         self,
@@ -350,7 +353,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copies a thread. The copies must be what was sealed of the source; then they are sealed too."""
         self._refuse_lacking("copy_thread")
-        source = list(self.list(_config(source_thread_id)))
+        source = self._whole(source_thread_id, list(self.list(_config(source_thread_id))))
         self.inner.copy_thread(source_thread_id, target_thread_id)
         copies = list(self.inner.list(_config(target_thread_id)))
         self._seal_copies(source_thread_id, target_thread_id, source, copies)
@@ -358,7 +361,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
         self._refuse_lacking("acopy_thread")
-        source = [row async for row in self.alist(_config(source_thread_id))]
+        source = self._whole(source_thread_id, [row async for row in self.alist(_config(source_thread_id))])
         await self.inner.acopy_thread(source_thread_id, target_thread_id)
         copies = [row async for row in self.inner.alist(_config(target_thread_id))]
         await asyncio.to_thread(self._seal_copies, source_thread_id, target_thread_id, source, copies)
@@ -420,11 +423,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         there: Writes = row.pending_writes or []
         kept = [(there[at][0], there[at][1], decoded(there[at][2])) for at in writes]
         pending = None if row.pending_writes is None else kept
-        return row._replace(checkpoint=found, metadata=decoded(row.metadata), pending_writes=pending)
+        return row._replace(checkpoint=found, metadata=decoded(_sealed(row.metadata)), pending_writes=pending)
 
     def _metadata(self, metadata: Mapping[str, Any]) -> str:
-        # Some savers leave `writes` out, which other members repeat.
-        kept = {name: value for name, value in metadata.items() if name != "writes"}
+        kept = _sealed(metadata)
         try:
             return digest_of(kept)
         except TypeError:
@@ -522,7 +524,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         _warn(f"checkpoint {id!r} of thread {thread_id!r} has no seal and is not used")
 
     def _listed(self, rows: Iterable[CheckpointTuple]) -> Listed:
-        """Of these checkpoints the sealed ones, checked; or the place of one that differs, which is to be read again."""
+        """Of these checkpoints the sealed ones, checked; of one that differs the place, to read it again."""
         found: Listed = []
         for row in rows:
             thread_id, ns, id = _named(row.config)
@@ -697,6 +699,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         there = {(_named(row.config)[1], _id(row)) for row in left}
         self._seal_gone([str(thread_id)], lambda key, link: link.may_be_gone and key not in there)
 
+    def _whole(self, thread_id: str, rows: Sequence[CheckpointTuple]) -> Sequence[CheckpointTuple]:
+        if not rows:
+            raise InvalidInput(f"cannot copy thread {thread_id!r}: it has no sealed checkpoint")
+        return rows
+
     def _seal_copies(
         self,
         source_id: str,
@@ -715,9 +722,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                     copied = by_key.get((ns, id))
                     if copied is None:
                         of.refuse(ns, id, f"was not copied to thread {target_id!r}")
-                    found = self._found(copied)
-                    of.check(ns, id, replace(found, metadata=of.links[ns, id].metadata))
-                    events += of.events(ns, id, found.metadata)
+                    of.check(ns, id, self._found(_as_of(source_id, target_id, row, copied)))
+                    events += of.events(ns, id, self._metadata(copied.metadata))
             lineage.seal_all(events)
 
     def _adopt(self, thread_id: str, rows: Sequence[CheckpointTuple]) -> int:
@@ -769,6 +775,19 @@ def _named(config: RunnableConfig) -> tuple[str, str, str | None]:
 def _id(row: CheckpointTuple) -> str:
     """The id of a checkpoint, which names itself unless its bytes are opaque."""
     return str(_named(row.config)[2] if isinstance(row.checkpoint, Opaque) else row.checkpoint["id"])
+
+
+def _sealed(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that has a seal: some savers leave `writes` out, which other members repeat."""
+    return {name: value for name, value in metadata.items() if name != "writes"}
+
+
+def _as_of(source_id: str, target_id: str, row: CheckpointTuple, copied: CheckpointTuple) -> CheckpointTuple:
+    """A copy as its source is: a saver may give the copy its own `thread_id` in the metadata."""
+    metadata: Any = dict(copied.metadata)
+    if metadata.get("thread_id") == target_id and row.metadata.get("thread_id") == source_id:
+        metadata["thread_id"] = source_id
+    return copied._replace(metadata=metadata)
 
 
 def _values(row: CheckpointTuple) -> Mapping[str, Any]:

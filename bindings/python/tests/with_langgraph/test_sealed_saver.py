@@ -3,7 +3,6 @@
 
 import asyncio
 import dataclasses
-import operator
 import os
 import sqlite3
 import subprocess
@@ -12,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import ormsgpack
 import psycopg
@@ -768,6 +767,37 @@ def test_a_thread_that_was_copied_changed_gets_no_seal(whole: SealedSaver, monke
         whole.copy_thread("1", "2")
     assert whole.get_tuple(thread("1")) is not None
     assert path_of(whole._lineages.folder, "2").read_text().count("checkpoint_sealed") == 0
+
+
+# T-PY-32
+def test_a_copy_with_other_metadata_gets_no_seal(whole: SealedSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    Agent(whole).ask("Find the leads.", {**thread("1"), "metadata": {"approved_by": "no one"}})
+    with pytest.raises(threadseal.InvalidInput, match="it has no sealed checkpoint"):
+        whole.copy_thread("nothing", "2")
+    inner: Any = whole.inner
+    real = Whole.copy_thread
+
+    def changed(self: Any, source: str, target: str) -> None:
+        real(self, source, target)
+        for rows in inner.storage[target].values():
+            for id, (stored, (kind, data), parent) in list(rows.items()):
+                rows[id] = (stored, (kind, data.replace(b"no one", b"a boss")), parent)
+
+    monkeypatch.setattr(Whole, "copy_thread", changed)
+    with pytest.raises(NotVerified, match="its metadata"):
+        whole.copy_thread("1", "2")
+
+
+# T-PY-20
+def test_what_has_no_seal_in_metadata_is_not_given(whole: SealedSaver) -> None:
+    Agent(whole).ask("Find the leads.", thread())
+    inner: Any = whole.inner
+    serializer = JsonPlusSerializer()
+    for id, (stored, metadata, parent) in list(inner.storage["1"][""].items()):
+        planted = {**serializer.loads_typed(metadata), "writes": {"model": "planted"}}
+        inner.storage["1"][""][id] = (stored, serializer.dumps_typed(planted), parent)
+    for row in whole.list(thread()):
+        assert row.metadata["source"] in ("input", "loop") and "planted" not in str(row.metadata)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
