@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from . import _native
-from ._errors import NotVerified
-from ._named import open_named
+from ._errors import NotVerified, StorageFailed
+from ._named import open_named, path_of
 from .home import Identity
 from .recorder import Recorder
-from .verifying import open_session
+from .verifying import Event, open_session
 
 Key = tuple[str, str]
 """The namespace and the id of a checkpoint."""
@@ -122,8 +122,12 @@ class Lineage:
     Calls that seal at the same time share a seal: one of them makes it, the others wait.
     """
 
-    def __init__(self, thread_id: str, recorder: Recorder, start: Callable[[Callable[[], None]], object]) -> None:
-        self.thread_id, self.recorder, self.path = thread_id, recorder, recorder.path
+    def __init__(
+        self, thread_id: str, path: Path, recorder: Recorder | None, start: Callable[[Callable[[], None]], object]
+    ) -> None:
+        self.thread_id, self.path, self.recorder = thread_id, path, recorder
+        self.users = 0
+        """The calls that use it."""
         self.lock = threading.RLock()
         self.links: dict[Key, Link] = {}
         self.writes: dict[Key, dict[tuple[str, int], Write]] = {}
@@ -156,10 +160,27 @@ class Lineage:
         if found is None:
             return None
         recorder, events = found
-        opened = cls(thread_id, recorder, start)
-        for event in events:
-            opened._apply(event.type, event.payload)
+        return cls(thread_id, recorder.path, recorder, start)._of(events)
+
+    @classmethod
+    def reading(cls, folder: Path, thread_id: str, identity: Identity) -> "Lineage":
+        """What is sealed so far, while another process may write it."""
+        path = path_of(folder, thread_id)
+        # Read first: the record is never older than what is known of it.
+        known = identity._inner.known_at(str(path))
+        session = open_session(path, need="vouched", trust=identity.trust)
+        if known is None or not _follows(session.head, known):
+            raise NotVerified(f"{path} went back: it has head {session.head}, and {known} is known")
+        events = tuple(session)
+        if [event.payload["name"] for event in events if event.type == "langgraph_named"] != [thread_id]:
+            raise NotVerified(f"{path} does not have the seals of {thread_id!r}")
+        opened = cls(thread_id, path, None, lambda _: None)._of(events)
         return opened
+
+    def _of(self, events: Iterable[Event]) -> "Lineage":
+        for event in events:
+            self._apply(event.type, event.payload)
+        return self
 
     def seal(self, event_type: str, payload: Mapping[str, Any]) -> None:
         """Records an event under a seal, and applies it."""
@@ -245,6 +266,7 @@ class Lineage:
             calls, self._calls = self._calls, []
         failed: BaseException | None = None
         try:
+            assert self.recorder is not None
             failures = self.recorder._inner.record_batch([event for call in calls for event in call.events])
             failed = failures[0][1] if failures else None
             if failed is None:
@@ -423,6 +445,8 @@ class Lineage:
 
     def close(self) -> None:
         """Gives the record up."""
+        if self.recorder is None:
+            return
         if self.failed is None:
             self.settle()
             self.recorder.close()
@@ -444,7 +468,7 @@ def _coming(known: Write, path: str, value: tuple[str, str], replaces: bool, eit
     """A write after the seal on what is to be kept: what was there before is possible, too."""
     if known.kept and not (replaces or either):
         return known
-    of_these = (known.of_these if known.coming else frozenset()) | {value}
+    of_these = known.of_these | {value} if known.coming else frozenset([value])
     return Write(path, known.values | {value}, known.kept, known.coming + 1, of_these)
 
 
@@ -458,6 +482,12 @@ def _kept(known: Write, path: str, value: tuple[str, str], replaces: bool, eithe
     return known if known.kept and not replaces else Write(path, frozenset([value]))
 
 
+def _follows(head: str, known: str) -> bool:
+    """Is a head of a record, which is signed, the known one or a later one?"""
+    (of, turn, *_), (of_known, known_turn, *_) = head.split(":"), known.split(":")
+    return head == known or (of == of_known and int(turn) > int(known_turn))
+
+
 def _must_be_there(link: Link) -> bool:
     return not link.gone and not link.may_be_gone
 
@@ -465,13 +495,12 @@ def _must_be_there(link: Link) -> bool:
 class Lineages:
     """The lineages that are open, each once; of those that no call uses, the oldest is closed first."""
 
-    def __init__(self, folder: Path, identity: Identity, most: int) -> None:
-        self.folder, self.identity, self.most = folder, identity, most
+    def __init__(self, folder: Path, identity: Identity, most: int, read_only: bool) -> None:
+        self.folder, self.identity, self.most, self.read_only = folder, identity, most, read_only
         self._begin()
 
     def _begin(self) -> None:
         self._open: dict[str, Lineage] = {}
-        self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_SEALING, "threadseal")
         self._process = os.getpid()
@@ -493,12 +522,13 @@ class Lineages:
                 found.close()
                 found = None
             if found is None:
-                found = Lineage.open(self.folder, thread_id, self.identity, create, self._pool.submit)
+                found = self._opened(thread_id, create)
             if found is not None:
+                found.users += 1
+            if found is not None and found.recorder is not None:
                 self._open[thread_id] = found
-                self._users[thread_id] += 1
                 self._close_unused()
-        if found is not None and not create:
+        if found is not None and found.recorder is not None and not create:
             try:
                 found.settle()
             except BaseException:
@@ -506,11 +536,25 @@ class Lineages:
                 raise
         return found
 
+    def _opened(self, thread_id: str, create: bool) -> Lineage | None:
+        if not self.read_only:
+            return Lineage.open(self.folder, thread_id, self.identity, create, self._pool.submit)
+        if create:
+            self.refuse_reader(f"thread {thread_id!r}")
+        if not path_of(self.folder, thread_id).exists():
+            # Without a record no lock is taken.
+            return Lineage.open(self.folder, thread_id, self.identity, False, self._pool.submit)
+        return Lineage.reading(self.folder, thread_id, self.identity)
+
+    def refuse_reader(self, what: str) -> None:
+        """Raises where nothing is to be written."""
+        if self.read_only:
+            raise StorageFailed(f"cannot write {what}: this saver only reads; hint: read_only=False")
+
     def leave(self, lineage: Lineage) -> None:
         """A call does not use it any more."""
         with self._of_this_process()._lock:
-            if self._users[lineage.thread_id]:
-                self._users[lineage.thread_id] -= 1
+            lineage.users -= 1
 
     @contextmanager
     def using(self, thread_id: str, create: bool = False) -> Generator[Lineage | None]:
@@ -532,12 +576,12 @@ class Lineages:
         return found
 
     def _close_unused(self) -> None:
-        unused = [name for name in self._open if self._users[name] == 0]
+        unused = [name for name, lineage in self._open.items() if lineage.users == 0]
         for name in unused[: max(0, len(self._open) - self.most)]:
             self._open.pop(name).close()
 
     def release(self) -> None:
         """Gives all records up that no call uses, so that another process may continue them."""
         with self._of_this_process()._lock:
-            for name in [name for name in self._open if self._users[name] == 0]:
+            for name in [name for name, lineage in self._open.items() if lineage.users == 0]:
                 self._open.pop(name).close()

@@ -100,15 +100,17 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         *,
         identity: Identity | None = None,
         max_open: int = MAX_OPEN,
+        read_only: bool = False,
     ) -> None:
         """The records with the seals are in `folder`: keep it where the database's writers cannot write.
 
-        `inner` is copied: what is set on it later does not count.
+        `inner` is copied: what is set on it later does not count. With `read_only` it reads beside the process that
+        writes: each call verifies the record of its thread as a whole.
         """
         self._keep_in(inner)
         super().__init__(serde=self._stored.real)
         keys = Identity.of_home() if identity is None else identity
-        self._lineages = Lineages(Path(folder).resolve(), keys, max_open)
+        self._lineages = Lineages(Path(folder).resolve(), keys, max_open, read_only)
 
     def _keep_in(self, inner: BaseCheckpointSaver[Any]) -> None:
         self._stored = Undecoded(inner.serde)
@@ -662,11 +664,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return taken, {"ns": ns, "id": id, "task": task_id, "path": task_path, "writes": listed}
 
     def _refuse_lacking(self, name: str) -> None:
+        self._lineages.refuse_reader("a thread")
         if getattr(type(self.inner), name) is getattr(BaseCheckpointSaver, name):
             raise NotImplementedError(f"{type(self.inner).__name__} has no {name}")
 
     def _seal_gone(self, thread_ids: Sequence[str], chosen: Callable[[Key, Link], bool]) -> None:
         for thread_id in thread_ids:
+            self._lineages.refuse_reader(f"thread {thread_id!r}")
             with self._lineages.using(thread_id) as lineage:
                 if lineage is None:
                     continue

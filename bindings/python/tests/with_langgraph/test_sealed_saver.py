@@ -244,6 +244,31 @@ def test_a_record_that_went_back_with_the_database_is_refused(
     assert "rolled_back" in refused(reopened(saver, identity))
 
 
+# T-PY-45
+def test_a_reader_beside_the_writer_takes_nothing_changed(
+    database: Database, saver: SealedSaver, seals: Path, identity: Identity
+) -> None:
+    agent, record = Agent(saver), path_of(seals, "1")
+    agent.ask("Find the leads.", thread())
+    saver._lineages.release()
+    before, sealed = database.snapshot(), record.read_bytes()
+    agent.ask("Thank you.", thread())
+    reader = SealedSaver(saver.inner, seals, identity=identity, read_only=True)
+    assert reader.get_tuple(thread()) is not None
+    later, whole = database.snapshot(), record.read_bytes()
+    database.restore(before)
+    with pytest.raises(NotVerified, match="was removed"):
+        reader.get_tuple(thread())
+    with record.open("r+b") as file:
+        file.write(sealed)
+        file.truncate()
+    with pytest.raises(NotVerified, match="went back"):
+        reader.get_tuple(thread())
+    record.write_bytes(whole)
+    database.restore(later)
+    assert reader.get_tuple(thread()) is not None
+
+
 # T-PY-23
 def test_a_thread_that_is_gone_with_its_record_is_missed(
     database: Database, saver: SealedSaver, seals: Path, identity: Identity
@@ -503,8 +528,8 @@ def test_a_forked_process_reads_no_state_of_before(tmp_path: Path, seals: Path, 
     child = os.fork()
     if child == 0:
         try:
-            saver.get_tuple(thread())
-            out.write_text("read")
+            Agent(saver).ask("Thank you.", thread())
+            out.write_text("written")
         except threadseal.ThreadSealError as error:
             out.write_text(str(error))
         finally:
@@ -647,8 +672,21 @@ def test_a_run_stays_linear(saver: SealedSaver, identity: Identity, monkeypatch:
 def test_one_process_writes_a_thread_at_a_time(saver: SealedSaver, identity: Identity, seals: Path) -> None:
     Agent(saver).ask("Find the leads.", thread())
     second = SealedSaver(saver.inner, seals, identity=identity)
-    with pytest.raises(threadseal.ThreadSealError, match="writer"):
-        second.get_tuple(thread())
+    refused_writer = Agent(second)
+    with pytest.raises(StorageFailed, match="one writer at a time"):
+        refused_writer.ask("Thank you.", thread())
+    assert refused_writer.asked == 0
+    reader = SealedSaver(saver.inner, seals, identity=identity, read_only=True)
+    assert len(list(reader.list(thread()))) == len(ids(saver.inner))
+    assert reader.get_tuple(thread()) == saver.get_tuple(thread())
+    assert reader.get_tuple(thread("another")) is None
+    with pytest.raises(StorageFailed, match="this saver only reads"):
+        reader.delete_thread("another")
+    with pytest.raises(StorageFailed, match="this saver only reads"):
+        reader.prune(["1"])
+    with pytest.raises(StorageFailed, match="this saver only reads"):
+        Agent(reader).ask("Find the leads.", thread("another"))
+    assert ids(saver.inner, "another") == []
     saver.release()
     assert second.get_tuple(thread()) is not None
     second.release()
@@ -797,7 +835,7 @@ def test_what_has_no_seal_in_metadata_is_not_given(whole: SealedSaver) -> None:
         planted = {**serializer.loads_typed(metadata), "writes": {"model": "planted"}}
         inner.storage["1"][""][id] = (stored, serializer.dumps_typed(planted), parent)
     for row in whole.list(thread()):
-        assert row.metadata["source"] in ("input", "loop") and "planted" not in str(row.metadata)
+        assert row.metadata.get("source") in ("input", "loop") and "planted" not in str(row.metadata)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
