@@ -481,13 +481,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def _read(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
         try:
             return self.inner.get_tuple(config)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             self._refuse_unreadable(lineage, ns, id, error)
 
     async def _aread(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
         try:
             return await self.inner.aget_tuple(config)
-        except (ValueError, TypeError, LookupError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             self._refuse_unreadable(lineage, ns, id, error)
 
     def _refuse_unreadable(self, lineage: Lineage, ns: str, id: str, error: Exception) -> NoReturn:

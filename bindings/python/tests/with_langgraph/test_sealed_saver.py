@@ -3,7 +3,9 @@
 
 import asyncio
 import dataclasses
+import hashlib
 import os
+import pickle
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -218,6 +221,45 @@ def test_a_class_that_gained_a_member_is_no_alarm(
         assert found["lead"].name == "Bob" and found["lead"].score == 0
         assert found["other"] == (range(3) if pickled else 3)
         saver.release()
+
+
+class Cipher:
+    """A cipher with another nonce each time, which notices no change."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        nonce = os.urandom(16)
+        return "test", nonce + self._crypted(nonce, plaintext)
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        assert ciphername == "test"
+        return self._crypted(ciphertext[:16], ciphertext[16:])
+
+    def _crypted(self, nonce: bytes, text: bytes) -> bytes:
+        return bytes(one ^ other for one, other in zip(text, hashlib.shake_256(nonce).digest(len(text)), strict=True))
+
+
+# T-PY-20
+def test_encrypted_values_are_compared_as_they_were_encrypted(tmp_path: Path, seals: Path, identity: Identity) -> None:
+    database = Sqlite(tmp_path / "checkpoints.db")
+    memory = InMemorySaver()
+    for saver in (memory, database.saver):
+        saver.serde = EncryptedSerializer(Cipher())
+        sealed = SealedSaver(saver, seals / type(saver).__name__, identity=identity)
+        assert Agent(sealed).ask("Find the leads.", thread()) == CONVERSATION
+        sealed = reopened(sealed, identity)
+        assert Agent(sealed).ask("Thank you.", thread())[:4] == CONVERSATION
+        sealed.release()
+        last = ids(sealed.inner)[0]
+        assert b"three: Bob" not in pickle.dumps(dict(memory.blobs))
+        if saver is database.saver:
+            [(stored,)] = database.execute("SELECT checkpoint FROM checkpoints WHERE checkpoint_id = ?", last)
+            changed = stored[:-1] + bytes([stored[-1] ^ 1])
+            database.execute("UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", changed, last)
+        else:
+            for place, (kind, data) in list(memory.blobs.items()):
+                memory.blobs[place] = (kind, data[:-1] + bytes([data[-1] ^ 1]) if data else data)
+        refused(reopened(sealed, identity))
+    database.connection.close()
 
 
 # T-PY-21
