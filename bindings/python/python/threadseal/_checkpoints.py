@@ -11,6 +11,7 @@ import hashlib
 import os
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,8 +30,14 @@ from .verifying import Event, open_session
 Key = tuple[str, str]
 """The namespace and the id of a checkpoint."""
 
+Start = Callable[[Callable[[], None]], object]
+"""Calls a function in another thread."""
+
 MAX_AHEAD = 8
 """The most calls that wait for their seal while the run that made them continues."""
+
+LATER_SECONDS = 0.02
+"""How long the seal on kept writes waits for a checkpoint."""
 
 MAX_SEALING = 4
 """The most threads of a saver that seal for runs that continue."""
@@ -122,9 +129,7 @@ class Lineage:
     Calls that seal at the same time share a seal: one of them makes it, the others wait.
     """
 
-    def __init__(
-        self, thread_id: str, path: Path, recorder: Recorder | None, start: Callable[[Callable[[], None]], object]
-    ) -> None:
+    def __init__(self, thread_id: str, path: Path, recorder: Recorder | None, start: Start, later: Start) -> None:
         self.thread_id, self.path, self.recorder = thread_id, path, recorder
         self.users = 0
         """The calls that use it."""
@@ -138,7 +143,7 @@ class Lineage:
         """Links whose bytes, and those of all their ancestors, this process has verified."""
         self.failed: BaseException | None = None
         """Why a seal could not be made. What was recorded then is read anew from the file."""
-        self._start = start
+        self._start, self._later, self._is_later = start, later, False
         self._sealed = threading.Condition(self.lock)
         self._sealing = False
         self._coming = 0
@@ -153,14 +158,15 @@ class Lineage:
         thread_id: str,
         identity: Identity,
         create: bool,
-        start: Callable[[Callable[[], None]], object],
+        start: Start,
+        later: Start,
     ) -> "Lineage | None":
         """The lineage of a thread; None where there is none and none is to be begun."""
         found = open_named(folder, "langgraph", thread_id, identity, create)
         if found is None:
             return None
         recorder, events = found
-        return cls(thread_id, recorder.path, recorder, start)._of(events)
+        return cls(thread_id, recorder.path, recorder, start, later)._of(events)
 
     @classmethod
     def reading(cls, folder: Path, thread_id: str, identity: Identity) -> "Lineage":
@@ -174,7 +180,7 @@ class Lineage:
         events = tuple(session)
         if [event.payload["name"] for event in events if event.type == "langgraph_named"] != [thread_id]:
             raise NotVerified(f"{path} does not have the seals of {thread_id!r}")
-        opened = cls(thread_id, path, None, lambda _: None)._of(events)
+        opened = cls(thread_id, path, None, lambda _: None, lambda _: None)._of(events)
         return opened
 
     def _of(self, events: Iterable[Event]) -> "Lineage":
@@ -222,7 +228,19 @@ class Lineage:
 
     def seal_kept(self, event: Mapping[str, Any]) -> None:
         """Seals that writes are in the database. The seal follows: until then they may be missing there."""
-        self._follow(self._recorded([("writes_sealed", event)]))
+        self._recorded([("writes_sealed", event)])
+        with self.lock:
+            if self._is_later:
+                return
+            self._is_later = True
+        self._later(self._seal_later)
+
+    def _seal_later(self) -> None:
+        # The next checkpoint, which mostly comes before, has the same seal.
+        time.sleep(LATER_SECONDS)
+        with self.lock:
+            self._is_later = False
+        self.settle()
 
     def _follow(self, call: _Call) -> None:
         with self.lock:
@@ -503,6 +521,7 @@ class Lineages:
         self._open: dict[str, Lineage] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_SEALING, "threadseal")
+        self._later = ThreadPoolExecutor(1, "threadseal-later")
         self._process = os.getpid()
 
     def _of_this_process(self) -> "Lineages":
@@ -538,12 +557,12 @@ class Lineages:
 
     def _opened(self, thread_id: str, create: bool) -> Lineage | None:
         if not self.read_only:
-            return Lineage.open(self.folder, thread_id, self.identity, create, self._pool.submit)
+            return Lineage.open(self.folder, thread_id, self.identity, create, self._pool.submit, self._later.submit)
         if create:
             self.refuse_reader(f"thread {thread_id!r}")
         if not path_of(self.folder, thread_id).exists():
             # Without a record no lock is taken.
-            return Lineage.open(self.folder, thread_id, self.identity, False, self._pool.submit)
+            return Lineage.open(self.folder, thread_id, self.identity, False, self._pool.submit, self._later.submit)
         return Lineage.reading(self.folder, thread_id, self.identity)
 
     def refuse_reader(self, what: str) -> None:
