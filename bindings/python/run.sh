@@ -128,7 +128,7 @@ else
 fi
 run_doctests bare {__init__,_errors,_plain,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
-run_doctests langgraph {_checkpoints,langgraph}.py
+run_doctests langgraph {_checkpoints,_stored,langgraph}.py
 # The program of Claude leaves files in the folder for temporary ones.
 TMPDIR=$work run_tests frameworks tests/with_frameworks
 for example in autogen_agent llamaindex_agent smolagents_agent ${CREWAI:+crewai_crew}; do
