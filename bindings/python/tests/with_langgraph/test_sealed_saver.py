@@ -562,7 +562,7 @@ def test_a_state_is_read_while_its_run_changes_it(seals: Path, identity: Identit
     assert failed == []
 
 
-# T-PY-44
+# T-PY-47
 def test_a_forked_process_reads_no_state_of_before(tmp_path: Path, seals: Path, identity: Identity) -> None:
     saver = SealedSaver(InMemorySaver(), seals, identity=identity)
     Agent(saver).ask("Find the leads.", thread())
