@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► migrate-sim ─► fleet ─► fleet-load ─► fuzz ─► bench
+//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► crewai ─► migrate-sim ─► fleet ─► fleet-load ─► fuzz ─► bench
 //! one after the other, also after a failure
 //! ```
 
@@ -321,6 +321,7 @@ mod tests {
             "kills",
             "hostile",
             "two-verifiers",
+            "crewai",
             "migrate-sim",
             "fleet",
             "fleet-load",

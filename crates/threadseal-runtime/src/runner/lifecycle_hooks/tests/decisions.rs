@@ -110,13 +110,13 @@ fn hooks_call_only_what_their_thread_may() {
         ("directive", "demo/say"),
         ("knowledge", "'${thread_id}'"),
     ] {
-        // Knowledge is for the first message.
-        let event = match kind {
-            "knowledge" => "thread_started",
-            _ => "after_complete",
+        // Knowledge is for the first message, and takes no `params`.
+        let (event, params) = match kind {
+            "knowledge" => ("thread_started", ""),
+            _ => ("after_complete", ", params: {command: 'touch danger'}"),
         };
         let hook = format!(
-            "- {{id: c, event: {event}, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
+            "- {{id: c, event: {event}, action: {{primary: execute, item_type: {kind}, item_id: {id}{params}}}}}\n"
         );
         let (ran, events) = decided(&hook, "answers: [{text: Done.}]", None);
         ran.completed();
