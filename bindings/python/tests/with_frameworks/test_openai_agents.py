@@ -129,12 +129,14 @@ def test_a_fault_of_recording_does_not_stop_the_agent(
 # T-PY-57
 @pytest.mark.parametrize("text", ["half \ud83d", "\x00\x1b", "long " * (2 << 20)])
 def test_content_hides_no_call_of_a_tool(tmp_path: Path, identity: Identity, text: str) -> None:
-    set_trace_processors([SealingProcessor(tmp_path, identity=identity)])
+    processor = SealingProcessor(tmp_path, identity=identity)
+    set_trace_processors([processor])
     with trace("work"):
         with custom_span("data", data={"score": float("nan"), (1, 2): text}):  # type: ignore[dict-item]
             pass
         with function_span("shell", input=text, output=text):
             pass
+    processor.force_flush()
     [path] = tmp_path.glob("trace_*.jsonl")
     assert verify(path, trust=identity.trust).is_verified
     events = list(open_session(path, trust=identity.trust))
