@@ -100,12 +100,8 @@ fn a_killed_tree_is_seen_and_ends_children_first_with_one_question() {
     assert_eq!(again["threads"], json!([]));
 }
 
-// T-RUN-34
-#[test]
-fn a_run_ends_orphaned_threads_first_unless_the_settings_keep_it_from_that() {
-    let killed = Killed::new();
-    let sandbox = &killed.sandbox;
-    // Its tool sleeps no more.
+/// The tool of the project sleeps no more, and `short.yaml` is a script that returns at once.
+fn end_quickly(sandbox: &Sandbox) {
     sandbox.sealed(
         "p/.ai/tools/demo/count.yaml",
         "tool_type: command\ncommand: [/bin/true]\n",
@@ -114,6 +110,14 @@ fn a_run_ends_orphaned_threads_first_unless_the_settings_keep_it_from_that() {
         "short.yaml",
         "answers: [{calls: [{tool: directive_return, input: {path: x}}]}]",
     );
+}
+
+// T-RUN-34
+#[test]
+fn a_run_ends_orphaned_threads_first_unless_the_settings_keep_it_from_that() {
+    let killed = Killed::new();
+    let sandbox = &killed.sandbox;
+    end_quickly(sandbox);
     let run = || greet(sandbox, "--script short.yaml").exits(0);
     for (settings, note) in [
         ("{enabled: false}", None),
@@ -339,14 +343,7 @@ fn a_thread_that_is_killed_again_and_again_is_resumed_a_few_times_alone() {
 fn a_run_resumes_a_killed_tree_at_its_root_and_by_the_models_of_the_settings() {
     let killed = Killed::new();
     let sandbox = &killed.sandbox;
-    sandbox.sealed(
-        "p/.ai/tools/demo/count.yaml",
-        "tool_type: command\ncommand: [/bin/true]\n",
-    );
-    sandbox.write(
-        "short.yaml",
-        "answers: [{calls: [{tool: directive_return, input: {path: x}}]}]",
-    );
+    end_quickly(sandbox);
     let provider = Provider::of(sandbox);
     let line = "run demo/greet --project p -i name=Ada --script short.yaml --json";
     let ran = Ran::of(with_key(sandbox, line).output().unwrap()).exits(0);
