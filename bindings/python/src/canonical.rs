@@ -3,15 +3,18 @@
 //! ```text
 //! value of Python ─► canonical ──────────┐
 //! MessagePack ─────► canonical_msgpack ──┴─► a letter, a length and the content of each value
+//! a whole checkpoint ─► checkpoint_digests ─► digests of its frame, and of the value of each channel
 //! ```
 //! `MessagePack` is what LangGraph's own serializer just wrote. What it never writes is refused.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyErr, PyResult, pyfunction};
+use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyErr, PyResult, Python, pyfunction};
 use pyo3::types::{
     PyBool, PyBoolMethods, PyBytes, PyBytesMethods, PyDict, PyDictMethods, PyFloat, PyInt, PyList,
     PyListMethods, PyMapping, PyMappingMethods, PyString, PyTuple, PyTupleMethods, PyTypeMethods,
 };
+use std::collections::BTreeMap;
+use threadseal::core::digest::Digest;
 
 /// The most values within each other. LangGraph's serializer stops at a tenth of it.
 const MAX_DEPTH: usize = 1024;
@@ -32,6 +35,97 @@ pub(crate) fn canonical_msgpack(data: &[u8]) -> PyResult<Vec<u8>> {
     let mut out = Vec::with_capacity(data.len() + 64);
     whole(data, &mut out, 0)?;
     Ok(out)
+}
+
+/// The digest of the frame of a checkpoint that is spelled in `MessagePack`, and those of its channels' values;
+/// None where its frame is no value that JSON can hold.
+#[pyfunction]
+pub(crate) fn checkpoint_digests(
+    py: Python<'_>,
+    data: &[u8],
+) -> PyResult<Option<(String, BTreeMap<String, String>)>> {
+    py.detach(|| digests(data))
+}
+
+fn digests(data: &[u8]) -> PyResult<Option<(String, BTreeMap<String, String>)>> {
+    let mut rest = data;
+    let (mut members, mut values) = (Vec::new(), BTreeMap::new());
+    let Begun::Map(count) = begun(&mut rest)? else {
+        return Ok(None);
+    };
+    for _ in 0..count {
+        let start = rest;
+        let Begun::Text(name) = begun(&mut rest)? else {
+            return Ok(None);
+        };
+        if name == b"channel_values" {
+            let Begun::Map(count) = begun(&mut rest)? else {
+                return Ok(None);
+            };
+            for _ in 0..count {
+                let Begun::Text(channel) = begun(&mut rest)? else {
+                    return Ok(None);
+                };
+                values.insert(
+                    String::from_utf8_lossy(channel).into_owned(),
+                    digest_of_value(&mut rest)?,
+                );
+            }
+            continue;
+        }
+        let mut member = Vec::with_capacity(256);
+        rest = start;
+        value(&mut rest, &mut member, 1)?;
+        let mut seen = rest;
+        if has_extension(&mut seen)? {
+            return Ok(None);
+        }
+        value(&mut rest, &mut member, 1)?;
+        members.push(member);
+    }
+    let mut frame = b"threadseal-langgraph/1 json".to_vec();
+    sorted(b'm', members, &mut frame);
+    match rest {
+        [] => Ok(Some((Digest::of(&frame).to_hex(), values))),
+        _ => Err(unreadable()),
+    }
+}
+
+/// The digest of a value, as its serializer would store it alone.
+fn digest_of_value(rest: &mut &[u8]) -> PyResult<String> {
+    let mut after = *rest;
+    let (kind, content) = match begun(&mut after)? {
+        Begun::Nil => ("null", Vec::new()),
+        Begun::Bytes(bytes) => ("bytes", bytes.to_vec()),
+        _ => {
+            after = *rest;
+            let mut content = Vec::with_capacity(256);
+            value(&mut after, &mut content, 0)?;
+            ("msgpack", content)
+        }
+    };
+    *rest = after;
+    let mut bytes = b"threadseal-langgraph/1".to_vec();
+    bytes.extend_from_slice(&(kind.len() as u64).to_be_bytes());
+    bytes.extend_from_slice(kind.as_bytes());
+    bytes.extend_from_slice(&content);
+    Ok(Digest::of(&bytes).to_hex())
+}
+
+/// Is there an extension in the next value, which is passed over?
+fn has_extension(rest: &mut &[u8]) -> PyResult<bool> {
+    let mut left = 1_usize;
+    let mut found = false;
+    while left > 0 {
+        left -= 1;
+        match begun(rest)? {
+            Begun::List(count) => left = left.saturating_add(count),
+            Begun::Map(count) => left = left.saturating_add(count.saturating_mul(2)),
+            Begun::Extension(..) => found = true,
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 fn write(value: &Bound<'_, PyAny>, out: &mut Vec<u8>, depth: usize) -> PyResult<()> {

@@ -25,7 +25,7 @@ use pyo3::prelude::pymodule;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::canonical::{canonical, canonical_msgpack};
+    use crate::canonical::{canonical, canonical_msgpack, checkpoint_digests};
     #[pymodule_export]
     use crate::compat::{jcs_text, new_key, public_of_seed, rye_sign, scroll_seal};
     #[pymodule_export]

@@ -33,8 +33,11 @@ Key = tuple[str, str]
 Start = Callable[[Callable[[], None]], object]
 """Calls a function in another thread."""
 
-MAX_AHEAD = 8
+MAX_AHEAD = 16
 """The most calls that wait for their seal while the run that made them continues."""
+
+SOON_SECONDS = 0.003
+"""How long a seal for which no run waits is put off, so that it is shared."""
 
 LATER_SECONDS = 0.02
 """How long the seal on kept writes waits for a checkpoint."""
@@ -143,7 +146,8 @@ class Lineage:
         """Links whose bytes, and those of all their ancestors, this process has verified."""
         self.failed: BaseException | None = None
         """Why a seal could not be made. What was recorded then is read anew from the file."""
-        self._start, self._later, self._is_later = start, later, False
+        self._start, self._later = start, later
+        self._is_soon = self._is_later = False
         self._sealed = threading.Condition(self.lock)
         self._sealing = False
         self._coming = 0
@@ -197,12 +201,13 @@ class Lineage:
         self._until(self._recorded(events))
 
     def seal_coming(self, event: Mapping[str, Any]) -> None:
-        """Seals writes that are to be kept, with the checkpoint that is being kept meanwhile, if there is one.
+        """Seals writes that are to be kept, with what comes soon, and the checkpoint that is being kept meanwhile.
 
         Coroutines do not wait so: they share few threads, and the checkpoint needs one of them.
         """
         call = self._recorded([("writes_coming", event)])
         with self.lock:
+            self._sealed.wait_for(lambda: call.done, SOON_SECONDS)
             self._sealed.wait_for(lambda: call.done or self._coming == 0)
         self._until(call)
 
@@ -245,11 +250,17 @@ class Lineage:
     def _follow(self, call: _Call) -> None:
         with self.lock:
             if len(self._calls) < MAX_AHEAD:
-                if not self._sealing:
-                    self._sealing = True
-                    self._start(self._seal_waiting)
+                if not self._is_soon:
+                    self._is_soon = True
+                    self._start(self._seal_soon)
                 return
         self._until(call)
+
+    def _seal_soon(self) -> None:
+        time.sleep(SOON_SECONDS)
+        with self.lock:
+            self._is_soon = False
+        self.settle()
 
     def _recorded(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> _Call:
         listed = list(events)

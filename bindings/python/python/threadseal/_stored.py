@@ -6,6 +6,8 @@ database ─► Undecoded ─► what was stored ─► compared with its seals 
 The serializer of a saver calls what the stored bytes name, also code. So nothing is decoded before it was compared.
 """
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ import ormsgpack
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
+from . import _native
 from ._checkpoints import digest_of_typed
 
 UNCHANGING = (str, int, float, bool, bytes)
@@ -39,17 +42,28 @@ class Undecoded(SerializerProtocol):
 
     def __init__(self, real: SerializerProtocol) -> None:
         self.real: SerializerProtocol = real.real if isinstance(real, Undecoded) else real
+        self._watched: dict[int, list[tuple[str, bytes]]] = {}
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """A value as the serializer stores it, or as it was stored."""
-        return (obj.kind, obj.data) if isinstance(obj, Opaque) else self.real.dumps_typed(obj)
+        typed = (obj.kind, obj.data) if isinstance(obj, Opaque) else self.real.dumps_typed(obj)
+        watched = self._watched.get(id(obj))
+        if watched is not None:
+            watched.append(typed)
+        return typed
+
+    @contextmanager
+    def watching(self, obj: Any) -> Generator[list[tuple[str, bytes]]]:
+        """What a saver has serialized of this very object, as a whole, by the end of the block."""
+        typed = self._watched[id(obj)] = []
+        try:
+            yield typed
+        finally:
+            del self._watched[id(obj)]
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """What was stored. No class is built from it and no function is called for it."""
-        kind, content = data
-        if isinstance(self.real, EncryptedSerializer) and "+" in kind:
-            kind, cipher = kind.split("+", 1)
-            content = self.real.cipher.decrypt(cipher, content)
+        kind, content = self._plain(data)
         if kind == "null":
             return None
         if kind == "bytes":
@@ -57,6 +71,21 @@ class Undecoded(SerializerProtocol):
         if kind == "msgpack":
             return ormsgpack.unpackb(content, ext_hook=_extension, option=ormsgpack.OPT_NON_STR_KEYS)
         return Opaque(kind, content)
+
+    def digests(self, typed: Sequence[tuple[str, bytes]]) -> tuple[str, dict[str, str]] | None:
+        """The digests of frame and values of a checkpoint that was serialized as a whole; else None."""
+        if len(typed) != 1:
+            return None
+        kind, content = self._plain(typed[0])
+        return _native.checkpoint_digests(content) if kind == "msgpack" else None
+
+    def _plain(self, data: tuple[str, bytes]) -> tuple[str, bytes]:
+        """A type and bytes before they were encrypted."""
+        kind, content = data
+        if isinstance(self.real, EncryptedSerializer) and "+" in kind:
+            kind, cipher = kind.split("+", 1)
+            content = self.real.cipher.decrypt(cipher, content)
+        return kind, content
 
     def decoded(self, stored: Any) -> Any:
         """The value that was stored. Only for what was compared with its seal."""

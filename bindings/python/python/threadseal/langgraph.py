@@ -55,6 +55,9 @@ Events = list[tuple[str, Mapping[str, Any]]]
 MAX_READS = 20
 """The most times that a checkpoint is read while a run changes it."""
 
+MAX_UNREAD = 100
+"""The most checkpoints in a row that are not read back from a saver that serializes each as a whole."""
+
 MAX_OPEN = 1024
 """The most threads whose records a saver holds open, unless it is given another number."""
 
@@ -116,6 +119,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         self._stored = Undecoded(inner.serde)
         self.inner = copy.copy(inner)
         self.inner.serde = self._stored
+        self._unread = 0
 
     # What does not depend on seals.
 
@@ -259,10 +263,17 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         with self._lineages.using(thread_id, create=True) as lineage:
             assert lineage is not None
             with lineage.coming():
+                if self._may_skip(config, metadata):
+                    with self._stored.watching(checkpoint) as typed:
+                        kept = self.inner.put(config, checkpoint, metadata, new_versions)
+                    if self._seal_serialized(lineage, config, checkpoint, metadata, typed):
+                        return kept
                 taken, given = self._given(config, checkpoint, metadata)
-                kept = self.inner.put(config, taken, metadata, new_versions)
+                with self._stored.watching(taken) as typed:
+                    kept = self.inner.put(config, taken, metadata, new_versions)
                 stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
                 self._seal_put(lineage, ns, parent, taken, given, stored)
+                self._learn(config, metadata, stored, typed)
             return kept
 
     async def aput(
@@ -278,10 +289,17 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         assert lineage is not None
         try:
             with lineage.coming():
+                if self._may_skip(config, metadata):
+                    with self._stored.watching(checkpoint) as typed:
+                        kept = await self.inner.aput(config, checkpoint, metadata, new_versions)
+                    if await asyncio.to_thread(self._seal_serialized, lineage, config, checkpoint, metadata, typed):
+                        return kept
                 taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
-                kept = await self.inner.aput(config, taken, metadata, new_versions)
+                with self._stored.watching(taken) as typed:
+                    kept = await self.inner.aput(config, taken, metadata, new_versions)
                 stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
                 await asyncio.to_thread(self._seal_put, lineage, ns, parent, taken, given, stored)
+                self._learn(config, metadata, stored, typed)
             return kept
         finally:
             self._lineages.leave(lineage)
@@ -626,6 +644,54 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # Sealing.
 
+    def _may_skip(self, config: RunnableConfig, metadata: CheckpointMetadata) -> bool:
+        """Is a checkpoint sealed by what the saver serialized, without reading it back?"""
+        if self._unread == 0 or not _is_plain(get_checkpoint_metadata(config, metadata)):
+            return False
+        self._unread -= 1
+        return True
+
+    def _learn(
+        self,
+        config: RunnableConfig,
+        metadata: CheckpointMetadata,
+        stored: CheckpointTuple | None,
+        typed: Sequence[tuple[str, bytes]],
+    ) -> None:
+        """Does the saver serialize a checkpoint as a whole, and keep metadata as they are?"""
+        kept, found = get_checkpoint_metadata(config, metadata), None if stored is None else self._found(stored)
+        same = stored is not None and _is_plain(kept) and _sealed(stored.metadata) == _sealed(kept)
+        whole = found is not None and self._stored.digests(typed) == (found.frame, found.values)
+        self._unread = MAX_UNREAD if same and whole else 0
+
+    def _seal_serialized(
+        self,
+        lineage: Lineage,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        typed: Sequence[tuple[str, bytes]],
+    ) -> bool:
+        """Seals a checkpoint by the bytes that the saver keeps; False where they are not of one piece."""
+        digests = self._stored.digests(typed)
+        if digests is None:
+            self._unread = 0
+            return False
+        frame, values = digests
+        kept = cast(dict[str, Any], get_checkpoint_metadata(config, metadata))
+        _, ns, parent = _named(config)
+        event = {
+            "ns": ns,
+            "parent": parent,
+            "metadata": self._metadata(kept),
+            "id": checkpoint["id"],
+            "run": kept.get("run_id"),
+            "frame": frame,
+            "values": values,
+        }
+        self._seal_link(lineage, event)
+        return True
+
     def _seal_put(
         self,
         lineage: Lineage,
@@ -648,10 +714,14 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         if (found.frame, dict(found.values)) != (given["frame"], wanted):
             raise StorageFailed(f"the saver gives checkpoint {id!r} back changed; it has no seal")
         event = {"ns": ns, "parent": parent, "metadata": found.metadata, **given, "values": dict(found.values)}
+        self._seal_link(lineage, event)
+
+    def _seal_link(self, lineage: Lineage, event: Mapping[str, Any]) -> None:
+        ns, parent = event["ns"], event["parent"]
         known = parent is None or (ns, parent) in lineage.verified
         lineage.seal_checkpoint(event)
         if known:
-            lineage.note_verified(ns, [id])
+            lineage.note_verified(ns, [event["id"]])
 
     def _writes_event(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
@@ -784,6 +854,20 @@ def _id(row: CheckpointTuple) -> str:
 def _sealed(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata that has a seal: some savers leave `writes` out, which other members repeat."""
     return {name: value for name, value in metadata.items() if name != "writes"}
+
+
+def _is_plain(value: Any) -> bool:
+    """Does any saver keep it as it is: names and texts, whole numbers, and lists and maps of such?"""
+    kind = value.__class__
+    if kind is str:
+        return bool(value.isprintable())
+    if kind is int:
+        return bool(abs(value) < 2**53)
+    if kind is list:
+        return all(map(_is_plain, value))
+    if kind is dict:
+        return all(type(name) is str and name.isprintable() and _is_plain(member) for name, member in value.items())
+    return value is None or kind is bool
 
 
 def _as_of(source_id: str, target_id: str, row: CheckpointTuple, copied: CheckpointTuple) -> CheckpointTuple:

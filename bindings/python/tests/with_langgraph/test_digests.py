@@ -16,6 +16,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Send
 from threadseal import _native
 from threadseal._checkpoints import digest_of, digest_of_typed
+from threadseal._stored import Undecoded
 
 LENGTHS = (0, 15, 16, 31, 32, 255, 256, 65535, 65536)
 VALUES: list[Any] = [
@@ -109,3 +110,15 @@ def test_bytes_that_langgraph_never_writes_are_refused() -> None:
     for data in bad:
         with pytest.raises(ValueError):
             _native.canonical_msgpack(data)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_whole_checkpoint_has_the_digests_of_its_parts(value: Any) -> None:
+    stored = Undecoded(JsonPlusSerializer())
+    frame = {"v": 4, "id": "1", "channel_versions": {"b": 1, "a": "2.x"}, "versions_seen": {"n": {"a": 1.5}}}
+    typed = stored.dumps_typed({**frame, "channel_values": {"one": value, "two": [value]}})
+    values = {name: stored.kept(part)[1] for name, part in {"one": value, "two": [value]}.items()}
+    assert stored.digests([typed]) == (digest_of(frame), values)
+    # What is no value of JSON in a frame is left to the saver.
+    typed = stored.dumps_typed({**frame, "of": {1, 2}, "channel_values": {}})
+    assert stored.digests([typed]) is None and stored.digests([typed, typed]) is None
