@@ -25,6 +25,7 @@ const _: () = assert!(
     "rows hold each order that is given"
 );
 
+mod adopting;
 mod again;
 mod census;
 mod database;

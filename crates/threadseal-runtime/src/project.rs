@@ -282,7 +282,7 @@ pub struct ThreadFolder {
 }
 
 impl ThreadFolder {
-    fn new(threads: &Path, id: &ThreadId) -> Self {
+    pub(crate) fn new(threads: &Path, id: &ThreadId) -> Self {
         let path = threads.join(id.as_str());
         Self { path }
     }

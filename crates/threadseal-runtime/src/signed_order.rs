@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! {"continues":null | {"after":TOKEN,"head":HEAD,"last":THREAD,"message":TEXT,"thread":THREAD}
-//!                   | {"after":TOKEN,"head":HEAD,"last":RUN,"unresolved":WORD},
+//!                   | {"after":TOKEN,"head":HEAD,"last":RUN,"unresolved":WORD}
+//!                   | {"after":TOKEN,"head":HEAD,"last":THREAD},
 //!  "database":HEX,"expires":TIME,"given":TIME,"inputs":{…},"item":ID,"item_sha256":HEX,
-//!  "kind":"run" | "graph" | "resume" | "handoff" | "graph_resume","limits":{…},"nonce":HEX,
+//!  "kind":"run" | "graph" | "resume" | "handoff" | "graph_resume" | "adopt","limits":{…},"nonce":HEX,
 //!  "order":null | N,"public":HEX,"signature":BASE64,"type":"threadseal/1 order"}
 //! signature   by `public`, over tagged("threadseal/1 order", [the object without `signature`])
 //! record      tagged("threadseal/1 order record", [the line]): the record of the thread
@@ -33,6 +34,7 @@ use threadseal_core::trust::{Purpose, ScopeFormat, Standing, Trust};
 
 const TAG: &str = "threadseal/1 order";
 const RECORD_TAG: &str = "threadseal/1 order record";
+const ADOPT: &str = "adopt";
 
 /// Largest integer that every double holds exactly.
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
@@ -83,6 +85,8 @@ pub enum Task {
     GoOn(GoOn),
     /// A run that continues another.
     WalkOn(WalkOn),
+    /// A thread that takes over the conversation and the end of one of Rye's.
+    Adopt(From),
 }
 
 /// A thread that continues another.
@@ -322,6 +326,7 @@ impl OrderLine {
             Task::Run | Task::Graph => None,
             Task::GoOn(task) => Some(&task.from),
             Task::WalkOn(task) => Some(&task.from),
+            Task::Adopt(from) => Some(from),
         }
     }
 
@@ -372,6 +377,10 @@ impl OrderLine {
                 "graph_resume",
                 json!({"after": from.after, "head": from.head.to_string(), "last": from.last.as_str(),
                        "unresolved": unresolved.as_str()}),
+            ),
+            Task::Adopt(from) => (
+                ADOPT,
+                json!({"after": from.after, "head": from.head.to_string(), "last": from.last.as_str()}),
             ),
         };
         let mut order = json!({
@@ -426,6 +435,9 @@ fn continuation(kind: &str, value: &Value) -> Option<Task> {
         last: ThreadId::parse(text("last")?).ok()?,
         head: Head::parse(text("head")?)?,
     };
+    if kind == ADOPT {
+        return Some(Task::Adopt(from));
+    }
     if kind == "graph_resume" {
         let unresolved = Unresolved::parse(text("unresolved")?)?;
         return Some(Task::WalkOn(WalkOn { unresolved, from }));
@@ -538,8 +550,8 @@ mod tests {
         }
     }
 
-    fn again() -> OrderLine {
-        let from = From {
+    fn from() -> From {
+        From {
             order: 5,
             after: 3,
             last: ThreadId::parse("demo/greet-2").unwrap(),
@@ -549,13 +561,23 @@ mod tests {
                 size: 99,
                 line: Digest::of(b"y"),
             },
-        };
+        }
+    }
+
+    fn adopting() -> OrderLine {
+        OrderLine {
+            task: Task::Adopt(from()),
+            ..line()
+        }
+    }
+
+    fn again() -> OrderLine {
         OrderLine {
             task: Task::GoOn(GoOn {
                 thread: ThreadId::parse("demo/greet-1").unwrap(),
                 way: ResumeMode::HandOver,
                 message: "Go\non.".to_owned(),
-                from,
+                from: from(),
             }),
             ..line()
         }
@@ -584,7 +606,7 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_it_was_signed() {
-        for line in [line(), again()] {
+        for line in [line(), again(), adopting()] {
             let made = SignedOrder::sign(line.clone(), &signer(1)).unwrap();
             let read = SignedOrder::read(made.text()).unwrap();
             assert_eq!((&read, &read.order), (&made, &line));
@@ -600,7 +622,7 @@ mod tests {
     // T-FLT-23
     #[test]
     fn every_bit_of_an_order_counts() {
-        for line in [line(), again()] {
+        for line in [line(), again(), adopting()] {
             let made = SignedOrder::sign(line, &signer(1)).unwrap();
             let bytes = made.text().as_bytes();
             for at in 0..bytes.len() {
@@ -665,6 +687,11 @@ mod tests {
             ..grounds(&ids, &both)
         };
         refuses(again(), &one, row, "in another row");
+        let row = OrderGrounds {
+            row: 6,
+            ..grounds(&ids, &both)
+        };
+        refuses(adopting(), &one, row, "in another row");
         let token = OrderGrounds {
             token: 3,
             ..grounds(&ids, &both)

@@ -35,7 +35,8 @@ mod with_engine {
     use threadseal_runtime::registry::{Inspection, Registry, ViewedRegistry};
     use threadseal_runtime::runner::orchestrator::{Operation, Records};
     use threadseal_runtime::runner::{
-        Engine, GraphOrder, GraphResumption, Healed, Order, Recovered, ResumeMode, Resumption,
+        Adoption, Engine, GraphOrder, GraphResumption, Healed, Order, Recovered, ResumeMode,
+        Resumption,
     };
     use threadseal_runtime::toolbox::Cancel;
 
@@ -164,6 +165,16 @@ mod with_engine {
             _: &str,
             _: Duration,
         ) -> Result<Recovered, Error> {
+            match *self {}
+        }
+
+        pub(crate) fn adopt(
+            &self,
+            _: &Engine,
+            _: &Engine,
+            _: &Adoption,
+            _: &str,
+        ) -> Result<Value, Error> {
             match *self {}
         }
 

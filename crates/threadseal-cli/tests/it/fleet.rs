@@ -8,6 +8,7 @@
 )]
 mod throwaway;
 
+mod adopted;
 mod bodies;
 mod healed;
 mod logged;

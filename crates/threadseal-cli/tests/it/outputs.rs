@@ -145,10 +145,23 @@ fn a_thread_of_rye_that_is_adopted() {
     sandbox.ok(format!("trust add {key:?} --name rye-old"));
     let record = fs::read(in_repository("testkit/transcripts/rye/finished.jsonl")).unwrap();
     let place = format!("p/.ai/agent/threads/{old}/transcript.jsonl");
-    sandbox.write(place, record);
+    sandbox.write(&place, &record);
     let adopt = format!(
         "thread adopt {old} --project p --directive demo/greet --input name=Ada --script answers.yaml"
     );
     let adopted = prints(&sandbox, "thread.adopt", &adopt);
     adopted.is(json!({"adopted": old, "status": "completed"}));
+    // Alone too: the thread before it is at its place, until it is gone or another one.
+    let folder = format!("p/.ai/agent/threads/{}", adopted["thread_id"].text());
+    sandbox.ok(format!("verify {folder}"));
+    let text = String::from_utf8(record).unwrap();
+    let first = text.find('\n').unwrap() + 1;
+    let edited = text.replacen("test/plain", "test/pläin", 1);
+    for (other, verdict) in [(edited.as_str(), "missing"), (&text[..first], "truncated")] {
+        sandbox.write(&place, other);
+        let told = sandbox.exits(1, format!("verify {folder} --json")).json();
+        told.is(json!({format!("summary/{verdict}"): 1}));
+    }
+    sandbox.write(&place, &text);
+    sandbox.ok(format!("verify {folder}"));
 }

@@ -55,12 +55,12 @@ pub enum OrderEnd {
 }
 
 /// The parts of an order that depend on its kind.
-struct Wanted<'a> {
-    kind: ItemKind,
-    item: &'a ItemId,
-    inputs: Map<String, Value>,
-    limits: Limits,
-    task: Task,
+pub(super) struct Wanted<'a> {
+    pub(super) kind: ItemKind,
+    pub(super) item: &'a ItemId,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) limits: Limits,
+    pub(super) task: Task,
 }
 
 fn not_done(order: i64) -> Error {
@@ -206,7 +206,7 @@ impl Fleet {
     }
 
     /// The line of an order, by this host's own key; and the limits that workers will lower.
-    fn signed(
+    pub(super) fn signed(
         &self,
         base: &Engine,
         wanted: Wanted<'_>,

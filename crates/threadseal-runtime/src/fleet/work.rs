@@ -10,7 +10,7 @@ use crate::limit::Limits;
 use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
 use crate::runner::orchestrator::Records;
-use crate::runner::{Engine, Fixed, GraphOrder, GraphResumption, Order, Resumption};
+use crate::runner::{Adoption, Engine, Fixed, GraphOrder, GraphResumption, Order, Resumption};
 use crate::signed_order::{Task, VerifiedOrder};
 use crate::status::Status;
 use crate::toolbox::Cancel;
@@ -166,7 +166,11 @@ impl Fleet {
         }
         let first = held.order.record();
         let rows = self.registry.of_order(lease.order())?;
-        let lost = self.lost(lease)?;
+        let mut lost = self.lost(lease)?;
+        if let Task::Adopt(from) = &held.order.line().task {
+            // It is only read, and may have no row yet.
+            lost.retain(|id| *id != from.last);
+        }
         if lost.is_empty() && !rows.iter().any(|row| is_live(&row)) {
             return Ok(None);
         }
@@ -200,7 +204,9 @@ impl Fleet {
             let ended = match held.order.line().task {
                 // A run of a graph ends with its worker, and a new one continues it.
                 Task::Graph | Task::WalkOn(_) => Self::walk_on(engine, records, root, held, ends)?,
-                Task::Run | Task::GoOn(_) => Self::go_on(engine, records, root, held, ends)?,
+                Task::Run | Task::GoOn(_) | Task::Adopt(_) => {
+                    Self::go_on(engine, records, root, held, ends)?
+                }
             };
             result = ended.or(result);
         }
@@ -316,6 +322,15 @@ impl Held<'_> {
                     cancel,
                 };
                 engine.resume_graph_fixed(&wanted, &fixed)
+            }
+            Task::Adopt(from) => {
+                let wanted = Adoption {
+                    thread: from.last.clone(),
+                    directive: Some(line.item.clone()),
+                    inputs,
+                    cancel,
+                };
+                engine.adopt_fixed(&wanted, &fixed)
             }
         };
         Ok(ran?.to_json())

@@ -11,7 +11,7 @@ use super::parent::{Inherited, ParentThread};
 use super::recover::{self, Recovered};
 use super::resume::{self, Resumable};
 use super::resume_orphans::{self, ResumedOrphan};
-use super::rye_thread::{self, Adoption};
+use super::rye_thread::{self, Adoptable, Adoption};
 use super::services::Services;
 use super::starter::{BegunThread, Starter, ThreadStarter};
 use super::stop::{self, Killed};
@@ -156,7 +156,23 @@ impl Engine {
     /// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
     /// end: nothing is changed then. Otherwise as [`Engine::run`].
     pub fn adopt(&self, wanted: &Adoption) -> Result<Ran, Error> {
-        rye_thread::adopt(&self.services, STARTER, wanted)
+        rye_thread::adopt(&self.services, STARTER, wanted, None)
+    }
+
+    /// As [`Engine::adopt`], under an order of a database.
+    ///
+    /// # Errors
+    /// As [`Engine::adopt`] and [`Engine::resume_fixed`].
+    pub(crate) fn adopt_fixed(&self, wanted: &Adoption, fixed: &Fixed) -> Result<Ran, Error> {
+        rye_thread::adopt(&self.services, STARTER, wanted, Some(fixed))
+    }
+
+    /// Would [`Engine::adopt`] take this thread? Writes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::adopt`].
+    pub(crate) fn check_adoptable(&self, wanted: &Adoption) -> Result<Adoptable, Error> {
+        rye_thread::check(&self.services, wanted)
     }
 
     /// Continues a thread that another worker left, under the lease of this engine's files. With

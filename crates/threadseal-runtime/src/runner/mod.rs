@@ -87,6 +87,7 @@ pub use orphans::{Found, Healed, Scope};
 pub use recover::Recovered;
 pub(crate) use resume::{Resumable, may_go_on_from};
 pub use resume_orphans::ResumedOrphan;
+pub(crate) use rye_thread::Adoptable;
 pub use rye_thread::Adoption;
 pub use services::{Notice, Progress, Services, Watch};
 pub(crate) use stop::KILLED;

@@ -20,7 +20,7 @@ use super::continuation::Given;
 use super::cycle::End;
 use super::handoff;
 use super::lifecycle::{Origin, Prepared};
-use super::order::{Order, Ran, Resumption};
+use super::order::{Fixed, Order, Ran, Resumption};
 use super::parent::Inherited;
 use super::services::Services;
 use super::starter::Starter;
@@ -69,36 +69,66 @@ struct Original {
     facts: Value,
 }
 
+/// A thread of Rye that may be adopted.
+#[derive(Debug)]
+pub(crate) struct Adoptable {
+    /// The directive that it runs.
+    pub(crate) directive: ItemId,
+    /// The seal with which its record ends.
+    pub(crate) head: Head,
+}
+
+/// Would [`adopt`] take it? Writes nothing.
+///
+/// # Errors
+/// As [`adopt`].
+pub(super) fn check(services: &Services, wanted: &Adoption) -> Result<Adoptable, Error> {
+    let original = adoptable(services, wanted)?;
+    Ok(Adoptable {
+        head: original.chain.last().record().head(),
+        directive: original.directive,
+    })
+}
+
 /// Brings a finished thread of Rye in: as a thread of ours that has its conversation and its
 /// end.
 ///
 /// # Errors
-/// Kind `Refused` when it is no such thread, has not ended, or does not verify except for its
-/// end: nothing is changed then. Otherwise as `Engine::run`.
+/// Kind `Refused` when it is no such thread, has not ended, does not verify except for its end, or
+/// is not what an order fixed: nothing is changed then. Otherwise as `Engine::run`.
 pub(super) fn adopt(
     services: &Services,
     starter: Starter,
     wanted: &Adoption,
+    fixed: Option<&Fixed>,
 ) -> Result<Ran, Error> {
-    let archive = services.archive();
-    if !archive.is_original(&wanted.thread)? {
-        return Err(Error::refused(format!(
-            "{} is a ThreadSeal thread: it is resumed without adoption",
-            wanted.thread
-        )));
-    }
-    let original = original(services, &wanted.thread, wanted.directive.as_ref(), true)?;
+    let original = adoptable(services, wanted)?;
     let order = Order {
         directive: original.directive.clone(),
         inputs: wanted.inputs.clone(),
         limits: Limits::default(),
         cancel: wanted.cancel.clone(),
     };
-    let prepared = original.prepare(services, starter, &order)?;
+    let mut prepared = original.prepare(services, starter, &order)?;
+    if let Some(fixed) = fixed {
+        fixed.continues(&original.chain.last().record().head())?;
+        fixed.bind(&mut prepared.plan)?;
+    }
     let end = original.end();
     let given = Given::of(services, &prepared.plan, &original.chain, false);
-    let (origin, start) = original.start(given);
+    let (mut origin, start) = original.start(given);
+    origin.record = fixed.map(|fixed| fixed.record);
     prepared.start(origin, start)?.finish(end)
+}
+
+fn adoptable(services: &Services, wanted: &Adoption) -> Result<Original, Error> {
+    if !services.archive().is_original(&wanted.thread)? {
+        return Err(Error::refused(format!(
+            "{} is a ThreadSeal thread: it is resumed without adoption",
+            wanted.thread
+        )));
+    }
+    original(services, &wanted.thread, wanted.directive.as_ref(), true)
 }
 
 /// Resumes a thread of Rye that verifies to its end.

@@ -9,6 +9,7 @@
 //!          ├──────────── give up ─────────────────────┘ └─ expired: taken by the next, token + 1
 //!          └──────────── reopen, with another task ───────────────────────────────── done
 //!
+//! reserve ─► taken, without a task, which is written under the lease
 //! withdraw   ready, or expired ─► done, where nothing of it began
 //! wrest      held by any worker ─► taken by another one, token + 1
 //! set aside  a row that makes no sense ─► done, `aside` gives the reason
@@ -119,6 +120,11 @@ UPDATE threadseal_orders SET state = 'done', result = $3, expires_at = NULL, end
 WHERE id = $1 AND token = $2 AND (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
 RETURNING 1, pg_notify('threadseal_ends', '')";
 
+const RESERVE: &str = "
+INSERT INTO threadseal_orders (state, task, token, holder, worker, expires_at)
+VALUES ('taken', '', 1, $1, $2, clock_timestamp() + $3::bigint * interval '1 microsecond')
+RETURNING id, token, coalesce(state = 'taken' AND holder = $1 AND expires_at > clock_timestamp(), false)";
+
 /// After a failure an order waits: 1, 4, 16, 64, then 256 seconds.
 const GIVE_UP_FAILED: &str = "
 UPDATE threadseal_orders SET failures = failures + 1, expires_at = NULL,
@@ -218,6 +224,28 @@ impl Orders {
         let rows = self.database.once(sql, &[&task])?;
         let id = rows.first().map(|row| cell(row, 0)).transpose()?;
         id.ok_or_else(|| Error::new(ErrorKind::External, "PostgreSQL returned no number"))
+    }
+
+    /// Adds an order without a task, held by this process from the beginning: what it orders is written
+    /// under the lease ([`Lease::write_task`]). Lost before that, it is set aside by the next worker.
+    ///
+    /// # Errors
+    /// As [`Orders::put`]; [`ErrorKind::Refused`] when the row does not keep its holder.
+    pub fn reserve(&self, worker: &str, holder: [u8; 16], lasts: Duration) -> Result<Taken, Error> {
+        let values: [Value<'_>; 3] = [&&holder[..], &worker, &micros(lasts)];
+        let rows = self.database.once(RESERVE, &values)?;
+        let none = || Error::new(ErrorKind::External, "PostgreSQL returned no number");
+        let row = rows.first().ok_or_else(none)?;
+        let taken = Taken {
+            lease: self.lease(row, holder)?,
+            task: String::new(),
+            result: None,
+            is_kept: cell(row, 2)?,
+        };
+        match taken.is_kept {
+            true => Ok(taken),
+            false => Err(taken.replaced()),
+        }
     }
 
     /// Takes the oldest order that waits, or whose holder let it expire, and that is none of
@@ -512,6 +540,14 @@ impl Lease {
     pub fn renew(&self, lasts: Duration) -> Result<(), Error> {
         let set = "expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'";
         self.set(set, &[&micros(lasts)], None)
+    }
+
+    /// Writes what the order is for, in place of an earlier text.
+    ///
+    /// # Errors
+    /// As [`Lease::guard`].
+    pub fn write_task(&self, task: &str) -> Result<(), Error> {
+        self.set("task = $4, result = NULL, aside = NULL", &[&task], None)
     }
 
     /// Marks the work as done, with this result.

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal_core::report::{Finding, FindingCode, Format, Profile, Report, Verdict};
 use threadseal_formats::transcript::manifest::{self, Manifest};
+use threadseal_formats::transcript::rye;
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::HeadStore;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
@@ -380,9 +381,9 @@ fn judge(
     let file = is_there.then(|| open_regular(&*context.host.fs, &path));
     let file = file.transpose()?;
     let first = file.as_ref().map(first_line).transpose()?.flatten();
-    let manifest = first.as_deref().and_then(manifest::parse_line);
-    let is_it = |manifest: &Manifest| manifest.record == linked.record;
-    let (Some(file), Some(manifest)) = (file, manifest.filter(is_it)) else {
+    let found = first.as_deref().map(FirstLine::of);
+    let (Some(file), Some(first)) = (file, found.filter(|first| first.record() == linked.record))
+    else {
         // Elsewhere it verifies as what it is.
         let is_here = here.contains_key(&linked.record);
         let pruned = Pruned::at(context, &[tombstones::place_of(&path)])?;
@@ -406,10 +407,10 @@ fn judge(
         Link::Before => named
             .get(&linked.record)
             .is_none_or(|after| after.contains(&sealed.record)),
-        Link::Begun => names(manifest.parent, sealed),
+        Link::Begun => first.names(|manifest| manifest.parent, sealed),
         // Its end may be sealed by the thread that continues its parent.
         Link::Inherited | Link::Ended => true,
-        Link::Successor => names(manifest.predecessor, sealed),
+        Link::Successor => first.names(|manifest| manifest.predecessor, sealed),
     };
     if !names_back {
         return Ok(Some(open(linked, "that record does not name this one")));
@@ -427,15 +428,47 @@ fn judge(
         thread: None,
         ..context.request.clone()
     });
-    let mut report = transcript::native(&asking, &file)?.report;
+    let mut report = match first {
+        FirstLine::Native(_) => transcript::native(&asking, &file)?.report,
+        FirstLine::Rye(_) => transcript::rye(&asking, &file)?.report,
+    };
     report.path = shown(&path);
     let about_head = |finding: &Finding| finding.code.is_about_head();
     let is_wrong = report.findings.iter().any(about_head);
     Ok(is_wrong.then(|| LinkFault::Wrong(Box::new(report))))
 }
 
-fn names(head: Option<Head>, sealed: &Sealed) -> bool {
-    head.is_some_and(|head| head.record == sealed.record)
+/// The first line of a transcript.
+enum FirstLine {
+    Native(Box<Manifest>),
+    /// Rye's records name no other.
+    Rye(RecordId),
+}
+
+impl FirstLine {
+    fn of(line: &[u8]) -> Self {
+        match manifest::parse_line(line) {
+            Some(manifest) => Self::Native(Box::new(manifest)),
+            None => Self::Rye(rye::record_id(line)),
+        }
+    }
+
+    fn record(&self) -> RecordId {
+        match self {
+            Self::Native(manifest) => manifest.record,
+            Self::Rye(record) => *record,
+        }
+    }
+
+    /// Does it name this record there?
+    fn names(&self, whose: impl Fn(&Manifest) -> Option<Head>, sealed: &Sealed) -> bool {
+        match self {
+            Self::Native(manifest) => {
+                whose(manifest).is_some_and(|head| head.record == sealed.record)
+            }
+            Self::Rye(_) => true,
+        }
+    }
 }
 
 fn open(linked: &LinkedThread, why: &str) -> LinkFault {

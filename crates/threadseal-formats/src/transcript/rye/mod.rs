@@ -43,5 +43,6 @@ mod verify;
 mod write;
 
 pub use line::looks_native;
+pub use scan::record_id;
 pub use verify::{Options, Outcome, Verifier, verify};
 pub use write::RyeSealer;

@@ -388,7 +388,7 @@ fn has_room<'a>(kept: impl IntoIterator<Item = &'a Finding>, code: FindingCode) 
     same.count() <= MAX_FINDINGS
 }
 
-/// Rye gives a record no id. Its first line, which its first seal covers, replaces one.
-fn record_id(first_line: &[u8]) -> RecordId {
+/// Rye gives a record no id. Its first line, without its LF, which its first seal covers, replaces one.
+pub fn record_id(first_line: &[u8]) -> RecordId {
     RecordId::from_bytes(*Digest::tagged("rye record", &[first_line]).as_bytes())
 }
