@@ -72,12 +72,13 @@ pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<()
     Ok(())
 }
 
-/// The entry of the trust store for an end in the log.
+/// The entry of the trust store for a rotation to `next`, at this entry of the log.
 pub(crate) fn revocation(next: &PublicKey, entry: Option<u64>, at: Timestamp) -> Revocation {
     Revocation {
         at,
         reason: format!("its place was taken by {}", next.key_id()),
         entry,
+        next: Some(*next),
     }
 }
 

@@ -33,7 +33,8 @@ use crate::digest::Digest;
 use crate::key::{KeyId, PublicKey};
 use crate::limits::{MAX_FINDINGS, MAX_SIGNER_SEALERS};
 use crate::record::{Head, RecordId};
-use crate::trust::{END_IN_DOUBT, Judgement, Standing};
+use crate::time::Timestamp;
+use crate::trust::{EndDoubt, Judgement, Standing};
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 use serde_json::value::RawValue;
@@ -214,6 +215,15 @@ impl Finding {
     /// A note without a place.
     pub fn note(code: FindingCode, message: impl Into<String>) -> Self {
         Self::new(Severity::Note, code, message)
+    }
+
+    /// The finding about a signature by this `key`, whose end accuses no seal.
+    pub fn of_doubt(doubt: &EndDoubt, key: impl fmt::Display, at: Timestamp) -> Self {
+        let code = match doubt {
+            EndDoubt::LogWentBack => FindingCode::KeyEndDoubted,
+            EndDoubt::Rotated { .. } => FindingCode::KeyRotated,
+        };
+        Self::warning(code, doubt.text(key, at))
     }
 
     fn new(severity: Severity, code: FindingCode, message: impl Into<String>) -> Self {
@@ -560,9 +570,12 @@ impl Report {
                 let finding = Finding::warning(FindingCode::OtherSigner, text);
                 (SignerStatus::Other, Some((Verdict::UnknownSigner, finding)))
             }
-            Standing::Revoked { in_doubt: true, .. } => {
-                let text = format!("key {id}: {END_IN_DOUBT}");
-                let finding = Finding::warning(FindingCode::KeyEndDoubted, text);
+            Standing::Revoked {
+                at,
+                doubt: Some(doubt),
+                ..
+            } => {
+                let finding = Finding::of_doubt(doubt, id, *at);
                 (
                     SignerStatus::Revoked,
                     Some((Verdict::UnknownSigner, finding)),

@@ -35,6 +35,7 @@ pub fn revoked(mut trust: Trust, name: &str, at: Timestamp) -> Trust {
         at,
         reason: "stolen".to_owned(),
         entry: None,
+        next: None,
     };
     let name = TrustName::parse(name).unwrap();
     trust.store.revoke(&name, revocation).unwrap();

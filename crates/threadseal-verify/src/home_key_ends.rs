@@ -144,8 +144,7 @@ impl HomeKeyEnds {
     /// When the trust store cannot be read.
     pub fn revoked(&self, key: &PublicKey) -> Result<Option<End>, VerifyError> {
         let store = trust_file::of_home(&self.home)?;
-        let revoked = store.by_key(key).filter_map(|entry| entry.revoked.clone());
-        Ok(revoked.min_by_key(|revoked| revoked.at).map(End::Revoked))
+        Ok(store.end_of(key).map(End::Revoked))
     }
 
     fn state(&self, ends: u64) -> State {

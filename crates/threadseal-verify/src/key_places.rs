@@ -148,8 +148,8 @@ pub fn renumber(store: &mut TrustStore, log: &SealLog) -> Result<bool, VerifyErr
     Ok(changed)
 }
 
-/// Revokes each key of the store that ended in the log and is not revoked in the store; whether there was one. A revocation by the
-/// user stays as it is.
+/// Revokes each key of the store that ended in the log and did not so in the store; whether there was one. An end that the store has
+/// stays, but a key that revoked itself is not merely rotated.
 ///
 /// # Errors
 /// When an entry cannot be written.
@@ -166,6 +166,7 @@ pub fn end(
                 at,
                 reason: "it said in the log that it ended".to_owned(),
                 entry: history.ended(key),
+                next: history.next(key),
             };
             store.revoke(&name, revocation)?;
         }
@@ -173,10 +174,13 @@ pub fn end(
     Ok(!lacking.is_empty())
 }
 
-/// Keys of the store that ended in the log, and that the store does not know to have ended.
+/// Keys of the store that ended in the log, and that the store does not know to have ended, or to have done so by a theft.
 pub fn lacking(store: &TrustStore, history: &KeyHistory) -> BTreeSet<PublicKey> {
     let ended = |entry: &&TrustedKey| history.ended(&entry.key).is_some();
     let keys: BTreeSet<PublicKey> = store.iter().filter(ended).map(|entry| entry.key).collect();
-    let is_revoked = |key: &PublicKey| store.by_key(key).any(|entry| entry.revoked.is_some());
-    keys.into_iter().filter(|key| !is_revoked(key)).collect()
+    let is_known = |key: &PublicKey| {
+        let end = store.end_of(key);
+        end.is_some_and(|end| end.next.is_none() || !history.is_revoked(key))
+    };
+    keys.into_iter().filter(|key| !is_known(key)).collect()
 }

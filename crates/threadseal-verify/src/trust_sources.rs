@@ -28,7 +28,7 @@ use threadseal_core::identity::Identity;
 use threadseal_core::key::{KeyId, PublicKey};
 use threadseal_core::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
 use threadseal_core::trust::rye::TrustSet;
-use threadseal_core::trust::{Pin, Pins, Trust, TrustName, TrustStore};
+use threadseal_core::trust::{Pin, Pins, Revocation, Trust, TrustName, TrustStore};
 pub use threadseal_reader::given::refuse_pinned_id;
 use threadseal_reader::given::{self, merge, pin_identity, store_of};
 use threadseal_store::heads::StoredHead;
@@ -202,10 +202,8 @@ impl TrustSources<'_> {
         let of_home = self.home.map_or_else(|| Ok(TrustStore::new()), of_home)?;
         let mut store = TrustStore::new();
         for mut entry in identity.entries(&identity.content().name)? {
-            let own = of_home.by_key(&entry.key);
-            let ends = own.filter_map(|known| known.revoked.clone());
-            let earliest = ends.chain(entry.revoked.take()).min_by_key(|end| end.at);
-            entry.revoked = earliest;
+            let ends = of_home.end_of(&entry.key).into_iter();
+            entry.revoked = ends.chain(entry.revoked.take()).reduce(Revocation::joined);
             store.add(entry)?;
         }
         Ok(store)

@@ -102,6 +102,8 @@ struct KeyOutput {
 struct EndOutput {
     at: String,
     why: String,
+    /// The key that took its place, where its owner rotated it.
+    next: Option<String>,
 }
 
 impl KeyOutput {
@@ -117,7 +119,8 @@ impl KeyOutput {
             until: time(listed.until),
             ended: listed.ended.as_ref().map(|ended| EndOutput {
                 at: ended.at.to_iso_seconds(),
-                why: ended.why.clone(),
+                why: ended.how.line(),
+                next: ended.how.next().map(|next| next.to_hex()),
             }),
         }
     }

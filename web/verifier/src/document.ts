@@ -711,7 +711,7 @@ class Judge {
   }
 }
 
-const SIGNER_CODES = ["unknown_signer", "key_out_of_scope", "key_expired", "key_end_doubted", "other_signer", "key_revoked"];
+const SIGNER_CODES = ["unknown_signer", "key_out_of_scope", "key_expired", "key_end_doubted", "key_rotated", "other_signer", "key_revoked"];
 const SIGNATURE_CODES = [
   "duplicate_key", "not_strict_json", "several_seals", "seal_not_last", "seal_unreadable", "other_kind", "seal_mismatch",
   "signature_not_text", "signature_unreadable", "impossible_time", "content_modified", "signature_encoding",

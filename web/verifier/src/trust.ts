@@ -22,7 +22,8 @@ export interface TrustEntry {
   /** Seconds since 1970. */
   readonly notBefore?: number;
   readonly notAfter?: number;
-  readonly revoked?: { readonly at: number; readonly reason: string; readonly entry?: number };
+  /** `next`: 64 hex digits, the key to which its owner rotated it. It makes no key count. */
+  readonly revoked?: { readonly at: number; readonly reason: string; readonly entry?: number; readonly next?: string };
 }
 
 export interface Trust {
@@ -52,6 +53,7 @@ export type Standing =
   | "trusted"
   | "revoked"
   | "revoked_in_doubt"
+  | "rotated"
   | "not_pinned"
   | "unknown"
   | "out_of_scope"
@@ -98,8 +100,13 @@ function endOf(entries: readonly TrustEntry[], evidence: Evidence): Standing | n
     end.entry === undefined ? !(evidence.moment !== null && evidence.moment < end.at) : evidence.place !== "before",
   );
   if (left.length === 0) return null;
-  const doubted = evidence.place === "in doubt" && left.every((end) => end.entry !== undefined);
-  return doubted ? "revoked_in_doubt" : "revoked";
+  if (evidence.place === "in doubt" && left.every((end) => end.entry !== undefined)) return "revoked_in_doubt";
+  return all.every((end) => end.next !== undefined && end.entry === undefined) ? "rotated" : "revoked";
+}
+
+/** Whether the key ended, also where that accuses no seal. */
+function isEnded(standing: Standing): boolean {
+  return standing === "revoked" || standing === "revoked_in_doubt" || standing === "rotated";
 }
 
 function isPinned(key: Uint8Array, trust: Trust): boolean {
@@ -148,6 +155,7 @@ const ROWS: Readonly<Record<Standing, StandingRow>> = {
   trusted: { status: "trusted", code: null, severity: "note", verdict: "verified" },
   revoked: { status: "revoked", code: "key_revoked", severity: "error", verdict: "forged" },
   revoked_in_doubt: { status: "revoked", code: "key_end_doubted", severity: "warning", verdict: "unknown_signer" },
+  rotated: { status: "revoked", code: "key_rotated", severity: "warning", verdict: "unknown_signer" },
   not_pinned: { status: "other", code: "other_signer", severity: "warning", verdict: "unknown_signer" },
   unknown: { status: "unknown", code: "key_unknown", severity: "warning", verdict: "unknown_signer" },
   out_of_scope: { status: "out_of_scope", code: "key_out_of_scope", severity: "warning", verdict: "unknown_signer" },
@@ -217,11 +225,11 @@ export function judgeSealers(
   };
   for (const sealer of sealers) {
     const { own, auth } = standings(sealer, authority, purpose, trust);
-    const alone = own.standing === "revoked" || own.standing === "revoked_in_doubt" || counts(own.standing) || sealer.heir;
+    const alone = isEnded(own.standing) || counts(own.standing) || sealer.heir;
     add(alone ? sealer.key : authority, alone ? own : auth, sealer.key);
   }
   const end = judge(authority, purpose, trust);
-  if (sealers.length > 0 && end.standing === "revoked") add(authority, end, null);
+  if (sealers.length > 0 && isEnded(end.standing)) add(authority, end, null);
   for (const one of found.values()) {
     const self = one.through.length <= 1 && (one.through[0] ?? hex(keyId(one.key))) === hex(keyId(one.key));
     report.signers.push(signerOf(one.key, one.judgement, self ? undefined : one.through.slice(-MAX_SEALED_BY)));

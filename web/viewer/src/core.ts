@@ -9,7 +9,8 @@ export interface TrustedKey {
   readonly threads?: readonly string[];
   readonly notBefore?: number;
   readonly notAfter?: number;
-  readonly revoked?: { readonly at: number; readonly reason: string };
+  /** `next`: the key to which its owner rotated it, 64 hex digits. */
+  readonly revoked?: { readonly at: number; readonly reason: string; readonly next?: string };
 }
 
 export interface Trusted {

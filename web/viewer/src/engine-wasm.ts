@@ -122,7 +122,10 @@ function storeOf(key: Asked["trust"]["keys"][number]): string {
   if (key.threads !== undefined) lines.push(`scope.threads = [${key.threads.map((one) => JSON.stringify(one)).join(", ")}]`);
   if (key.notBefore !== undefined) lines.push(`not_before = "${time(key.notBefore)}"`);
   if (key.notAfter !== undefined) lines.push(`not_after = "${time(key.notAfter)}"`);
-  if (key.revoked !== undefined) lines.push(`revoked = { at = "${time(key.revoked.at)}", reason = ${JSON.stringify(key.revoked.reason)} }`);
+  if (key.revoked !== undefined) {
+    const next = key.revoked.next === undefined ? "" : `, next = "${key.revoked.next}"`;
+    lines.push(`revoked = { at = "${time(key.revoked.at)}", reason = ${JSON.stringify(key.revoked.reason)}${next} }`);
+  }
   return `${lines.join("\n")}\n`;
 }
 

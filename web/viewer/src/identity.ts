@@ -115,8 +115,14 @@ function keyFrom(one: any, name: string): TrustedKey {
     name, usages: [String(one.usage)], public: String(one.key),
     ...(one.from === null ? {} : { notBefore: seconds(one.from) }),
     ...(one.until === null ? {} : { notAfter: seconds(one.until) }),
-    ...(one.ended === null ? {} : { revoked: { at: seconds(one.ended.at), reason: String(one.ended.why) } }),
+    ...(one.ended === null ? {} : { revoked: { at: seconds(one.ended.at), reason: String(one.ended.why), ...nextOf(one.ended.why) } }),
   };
+}
+
+/** The key to which the owner rotated this one, where the line about its end states that. */
+function nextOf(why: unknown): { readonly next?: string } {
+  const next = /^rotated to ([0-9a-f]{64})$/.exec(String(why))?.[1];
+  return next !== undefined && isPublicKey(parseHex(next, 32)!) ? { next } : {};
 }
 
 async function holds(key: unknown, message: Uint8Array, signature: unknown): Promise<boolean> {

@@ -180,6 +180,8 @@ struct EntryOutput {
 struct RevokedOutput {
     at: String,
     reason: String,
+    /// The key that took its place, where its owner rotated it.
+    next: Option<String>,
 }
 
 impl EntryOutput {
@@ -198,6 +200,7 @@ impl EntryOutput {
             revoked: entry.revoked.as_ref().map(|revoked| RevokedOutput {
                 at: revoked.at.to_iso_seconds(),
                 reason: revoked.reason.clone(),
+                next: revoked.next.map(|next| next.to_hex()),
             }),
             note: entry.note.clone(),
         }
@@ -219,7 +222,11 @@ impl EntryOutput {
             remarks.push(format!("until {to}"));
         }
         if let Some(revoked) = &self.revoked {
-            remarks.push(format!("REVOKED {} {}", revoked.at, revoked.reason));
+            let word = match revoked.next {
+                Some(_) => "ROTATED",
+                None => "REVOKED",
+            };
+            remarks.push(format!("{word} {} {}", revoked.at, revoked.reason));
         }
         let line = format!(
             "{:<16}  {:<8}  {}  {}",
@@ -494,6 +501,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
         },
         reason: args.why.clone(),
         entry: None,
+        next: None,
     };
     let mut revoked = None;
     trust_file::change(&home, context, |store| {

@@ -38,6 +38,31 @@ impl Pair {
             self.give(name);
         }
     }
+
+    /// Bob takes the newest file of Ann.
+    fn import_next(&self, name: &str) -> Value {
+        self.give_next(name);
+        self.bob.json(format!("id import {name}"))
+    }
+
+    /// Bob's verdict on the record, and the message of the finding about its key.
+    #[track_caller]
+    fn judged(&self, record: &str, verdict: &str, code: &str) -> String {
+        let report = self.bob.report(format!("verify {record}"));
+        assert_eq!(report["verdict"], verdict, "{record}: {report}");
+        let about_key = ["key_rotated", "key_revoked"];
+        let mut findings = report["findings"].list().iter();
+        let found = findings.find(|one| about_key.contains(&one["code"].text()));
+        let found = found.unwrap_or_else(|| panic!("{record}: {report}"));
+        assert_eq!(found["code"], code, "{record}: {report}");
+        found["message"].text().to_owned()
+    }
+}
+
+/// Names that a rotation gives to the old key.
+fn kept_name(sandbox: &Sandbox, name: &str) -> String {
+    let id = sandbox.key(name)["key_id"].text().to_owned();
+    format!("{name}-{}", &id[..8])
 }
 
 /// A copy of the home, without its log: that would notice the copy.
@@ -305,4 +330,167 @@ fn the_hint_of_an_unknown_signer_is_the_command_that_trusts_it() {
         pair.bob.ok(format!("verify {record}"));
         pair.bob.ok("trust remove x");
     }
+}
+
+// T-KEY-23 T-KEY-24
+#[test]
+fn what_a_rotated_key_sealed_is_of_an_unknown_signer_elsewhere_and_names_its_next_key() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.give_records();
+    ended_record(&pair.ann, "thread.jsonl", 2);
+    pair.give("thread.jsonl");
+    pair.bob.ok("trust add ann.id");
+    let records = [
+        ("note.json", "self"),
+        ("log.jsonl", "self-observed"),
+        ("thread.jsonl", "self"),
+    ];
+    let old: Vec<Value> = records.iter().map(|(_, key)| pair.ann.key(key)).collect();
+    for key in ["self", "self-observed"] {
+        pair.ann.ok(format!("key rotate {key}"));
+    }
+    let imported = pair.import_next("ann-2.id");
+    assert_eq!(imported["ended"].list().len(), 2, "{imported}");
+    for ((record, key), old) in records.iter().zip(&old) {
+        let told = pair.judged(record, "unknown_signer", "key_rotated");
+        let next = pair.ann.key(key);
+        for part in [&old["key_id"], &next["key_id"]] {
+            told.has(part.text());
+        }
+        for part in [
+            "ended at 20",
+            "sealed anew by the later key",
+            "proof of its age",
+        ] {
+            told.has(part);
+        }
+        for option in ["--id ann", "--trust ann-2.id", "--key ann-2.id"] {
+            let line = format!("verify {record} {option}");
+            assert_eq!(pair.bob.verdict(&line), "unknown_signer", "{line}");
+        }
+        // The home that rotated the key knows its own records.
+        pair.ann.ok(format!("verify {record}"));
+    }
+    pair.bob.ok("trust list").prints("ROTATED");
+    let listed = pair.bob.json("trust list")["keys"].clone();
+    let entry = listed.item("public", old[0]["public"].text());
+    assert_eq!(entry["revoked"]["next"], pair.ann.key("self")["public"]);
+    // Nothing continues such a record.
+    piped(&pair.bob, "record --resume thread.jsonl", "").fails_with("key_rotated");
+    // The next key counts for what it seals anew, once it is trusted itself.
+    pair.ann.ok("seal --inline note.json");
+    pair.give("note.json");
+    assert_eq!(pair.bob.verdict("verify note.json"), "unknown_signer");
+    pair.bob.ok("trust add ann --name ann-2");
+    assert_eq!(pair.bob.verdict("verify note.json"), "verified");
+}
+
+// T-KEY-25
+#[test]
+fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.give_records();
+    pair.bob.ok("trust add ann.id");
+    let kept = kept_name(&pair.ann, "self");
+    pair.ann.ok("key rotate self");
+    pair.import_next("ann-2.id");
+    pair.judged("note.json", "unknown_signer", "key_rotated");
+    pair.ann.ok(format!("key revoke {kept} --why stolen"));
+    assert_eq!(pair.import_next("ann-3.id")["ended"], json!(["ann"]));
+    pair.judged("note.json", "forged", "key_revoked")
+        .has("stolen");
+    // No file takes that back, nor does a user who learned of the theft otherwise.
+    pair.bob.exits(2, "id import ann-2.id");
+    pair.judged("note.json", "forged", "key_revoked");
+    let other = Pair::new();
+    other.give("ann.id");
+    other.give_records();
+    other.bob.ok("trust add ann.id");
+    other.ann.ok("key rotate self");
+    other.import_next("ann-2.id");
+    other.judged("note.json", "unknown_signer", "key_rotated");
+    other.bob.ok("trust revoke ann --why stolen");
+    other.judged("note.json", "forged", "key_revoked");
+    // A key that was stolen first is no rotated one.
+    let third = Pair::new();
+    third.give("ann.id");
+    third.give_records();
+    third.bob.ok("trust add ann.id");
+    third.ann.ok("key revoke self --why stolen");
+    third.ann.ok("key rotate self");
+    third.import_next("ann-2.id");
+    third.judged("note.json", "forged", "key_revoked");
+}
+
+// T-KEY-25
+#[test]
+fn a_chain_of_rotations_accuses_no_record_and_the_theft_of_the_last_key_its_own_alone() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.bob.ok("trust add ann.id");
+    let mut ids = Vec::new();
+    for number in 1..=3 {
+        let record = format!("{number}.json");
+        pair.ann.write(&record, format!("{{\"n\":{number}}}\n"));
+        pair.ann.ok(format!("seal --inline {record}"));
+        pair.give(&record);
+        ids.push(pair.ann.key("self")["key_id"].text().to_owned());
+        let end = match number {
+            3 => "key revoke self --why stolen",
+            _ => "key rotate self",
+        };
+        pair.ann.ok(end);
+        if number == 3 {
+            pair.ann.ok("key rotate self");
+        }
+        pair.import_next(&format!("ann-{number}.id"));
+        pair.bob.ok(format!("trust add ann --name ann-{number}"));
+    }
+    for number in [1, 2] {
+        let record = format!("{number}.json");
+        let told = pair.judged(&record, "unknown_signer", "key_rotated");
+        told.has(&ids[number - 1]).has(&ids[number]);
+    }
+    pair.judged("3.json", "forged", "key_revoked");
+}
+
+// T-ID-11
+#[test]
+fn a_thief_of_a_rotated_key_who_names_a_successor_gains_no_trust() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.give_records();
+    pair.bob.ok("trust add ann.id");
+    let thief = copied(&pair.ann);
+    thief.ok("key rotate self");
+    thief.ok("id export -o thief.id");
+    thief.write("forged.json", "{}\n");
+    thief.ok("seal --inline forged.json");
+    for name in ["thief.id", "forged.json"] {
+        fs::copy(thief.path(name), pair.bob.path(name)).unwrap();
+    }
+    // Bob knows only the file from before, which the thief continues: no key is trusted by that.
+    pair.bob.ok("id import thief.id");
+    assert_eq!(pair.bob.verdict("verify forged.json"), "unknown_signer");
+    pair.judged("note.json", "unknown_signer", "key_rotated");
+    // Carol knows the file of Ann's own rotation: the thief contradicts it.
+    pair.ann.ok("key rotate self");
+    pair.ann.ok("id export -o ann-2.id");
+    let carol = Sandbox::new();
+    carol.ok("init");
+    for (from, name) in [
+        (&pair.ann, "ann-2.id"),
+        (&thief, "thief.id"),
+        (&thief, "forged.json"),
+    ] {
+        fs::copy(from.path(name), carol.path(name)).unwrap();
+    }
+    carol.ok("trust add ann-2.id");
+    carol.exits(1, "id import thief.id");
+    carol
+        .sh("verify forged.json --id thief.id")
+        .fails_with("contradict");
+    assert_eq!(carol.verdict("verify forged.json"), "unknown_signer");
 }

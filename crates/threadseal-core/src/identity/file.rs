@@ -1,6 +1,6 @@
 //! The bytes of an identity: one line of RFC 8785, and LF.
 
-use super::{Content, Ended, Identity, IdentityId, IdentityKey, Link, LinkBy};
+use super::{Content, Ended, EndedHow, Identity, IdentityId, IdentityKey, Link, LinkBy};
 use crate::canon::jcs;
 use crate::canon::json::{self, Value};
 use crate::encoding;
@@ -57,7 +57,7 @@ fn key_text(listed: &IdentityKey) -> String {
         format!(
             "{{\"at\":\"{}\",\"why\":{}}}",
             ended.at.to_iso_seconds(),
-            string(&ended.why)
+            string(&ended.how.line())
         )
     });
     let proof = listed.proof.as_ref();
@@ -145,7 +145,7 @@ fn key(value: &Value) -> Option<IdentityKey> {
         ended: optional(value.get("ended")?, |value| {
             Some(Ended {
                 at: Timestamp::parse_iso_seconds(value.get("at")?.as_str()?)?,
-                why: value.get("why")?.as_str()?.to_owned(),
+                how: EndedHow::of_line(value.get("why")?.as_str()?.to_owned()),
             })
         })?,
         proof: optional(value.get("proof")?, signature)?,

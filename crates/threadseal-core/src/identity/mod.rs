@@ -107,8 +107,55 @@ pub struct IdentityKey {
 pub struct Ended {
     /// Seals that a verifier held before this moment still count.
     pub at: Timestamp,
-    /// The reason, for people; one line.
-    pub why: String,
+    /// How it ended.
+    pub how: EndedHow,
+}
+
+/// How a key ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndedHow {
+    /// Its owner rotated it to this key.
+    Rotated(PublicKey),
+    /// It may be in other hands. The reason, for people, is one line; [`EndedHow::revoked`] makes it.
+    Revoked(String),
+}
+
+/// The beginning of the line that states a rotation; the key follows.
+const ROTATED_TO: &str = "rotated to ";
+
+impl EndedHow {
+    /// A revocation for this reason. One that reads as a rotation is put in quotes.
+    pub fn revoked(why: String) -> Self {
+        match Self::of_line(why) {
+            Self::Rotated(next) => Self::Revoked(format!("\"{ROTATED_TO}{}\"", next.to_hex())),
+            revoked @ Self::Revoked(_) => revoked,
+        }
+    }
+
+    /// The end that this line of a file states.
+    fn of_line(line: String) -> Self {
+        let key = line.strip_prefix(ROTATED_TO);
+        match key.and_then(|key| PublicKey::from_hex(key).ok()) {
+            Some(next) => Self::Rotated(next),
+            None => Self::Revoked(line),
+        }
+    }
+
+    /// The line for people and for files.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Rotated(next) => format!("{ROTATED_TO}{}", next.to_hex()),
+            Self::Revoked(why) => why.clone(),
+        }
+    }
+
+    /// The key that took the place, where the owner rotated the key.
+    pub fn next(&self) -> Option<PublicKey> {
+        match self {
+            Self::Rotated(next) => Some(*next),
+            Self::Revoked(_) => None,
+        }
+    }
 }
 
 /// A native key takes the place of another one.
@@ -393,8 +440,22 @@ impl Content {
         }
         for listed in &self.keys {
             listed.check()?;
+            self.check_rotation(listed)?;
         }
         self.check_chain()
+    }
+
+    /// A native key is rotated to the key that its own link names.
+    fn check_rotation(&self, listed: &IdentityKey) -> Result<(), &'static str> {
+        let next = listed.ended.as_ref().and_then(|ended| ended.how.next());
+        let (Some(next), KeyUsage::Native) = (next, listed.usage) else {
+            return Ok(());
+        };
+        let is_its = |link: &Link| (link.from, link.to, link.by) == (listed.key, next, LinkBy::Key);
+        match self.links.iter().any(is_its) {
+            true => Ok(()),
+            false => Err("a native key is listed as rotated, and no link of its own states that"),
+        }
     }
 
     /// The links lead from the first key to the signer, through each key once; all before it ended.
@@ -430,21 +491,41 @@ impl IdentityKey {
         {
             return Err("a key ends before it begins");
         }
-        let why = self.ended.as_ref().map_or("", |ended| &ended.why);
-        match why.len() <= MAX_TRUST_TEXT_BYTES && !why.chars().any(char::is_control) {
-            true => Ok(()),
-            false => Err("the reason of an end is not one short line"),
+        match self.ended.as_ref().map(|ended| &ended.how) {
+            Some(EndedHow::Rotated(next)) if *next == self.key => {
+                Err("a key is listed as rotated to itself")
+            }
+            Some(EndedHow::Revoked(why))
+                if why.len() > MAX_TRUST_TEXT_BYTES || why.chars().any(char::is_control) =>
+            {
+                Err("the reason of an end is not one short line")
+            }
+            _ => Ok(()),
         }
     }
 }
 
 impl Ended {
+    /// Both ends as one: the earlier one, and a revocation outweighs a rotation.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        let joined = self.revocation().joined(other.revocation());
+        Self {
+            at: joined.at,
+            how: match joined.next {
+                Some(next) => EndedHow::Rotated(next),
+                None => EndedHow::revoked(joined.reason),
+            },
+        }
+    }
+
     /// The same as the end of an entry of a trust store.
     pub fn revocation(&self) -> Revocation {
         Revocation {
             at: self.at,
-            reason: self.why.clone(),
+            reason: self.how.line(),
             entry: None,
+            next: self.how.next(),
         }
     }
 }

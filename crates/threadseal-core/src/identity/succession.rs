@@ -82,7 +82,7 @@ impl Identity {
         }
     }
 
-    /// Each key of `known` is here for the same usage, and each end is here and no later.
+    /// Each key of `known` is here for the same usage, and each end is here, no later and no milder.
     fn keeps_all_of(&self, known: &Self) -> bool {
         known.content.keys.iter().all(|old| {
             let new = self.content.key(&old.key);
@@ -94,7 +94,10 @@ impl Identity {
 fn keeps_end(new: &IdentityKey, old: &IdentityKey) -> bool {
     match (&new.ended, &old.ended) {
         (_, None) => true,
-        (Some(new), Some(old)) => new.at <= old.at,
+        (Some(new), Some(old)) => {
+            let next = new.how.next();
+            new.at <= old.at && (next.is_none() || next == old.how.next())
+        }
         (None, Some(_)) => false,
     }
 }

@@ -18,10 +18,11 @@ fn listed(id: &IdentityId, seed: u8, usage: KeyUsage) -> IdentityKey {
 }
 
 fn end() -> Option<Ended> {
-    Some(Ended {
-        at: now(),
-        why: "rotated".to_owned(),
-    })
+    ended(EndedHow::revoked("lost".to_owned()))
+}
+
+fn ended(how: EndedHow) -> Option<Ended> {
+    Some(Ended { at: now(), how })
 }
 
 /// Native key 1, observed 11, Rye 12, scroll 13.
@@ -202,7 +203,7 @@ fn a_key_without_a_message_for_a_proof_is_claimed_and_not_proven() {
 #[test]
 fn each_fault_of_the_content_is_refused_by_name() {
     type Change = fn(&mut Content);
-    let changes: [(Change, &str); 12] = [
+    let changes: [(Change, &str); 14] = [
         (|c| c.seq = 0, "number"),
         (|c| c.seq = MAX_SAFE_INTEGER + 1, "number"),
         (|c| c.keys[0].ended = end(), "has ended"),
@@ -219,12 +220,17 @@ fn each_fault_of_the_content_is_refused_by_name() {
         ),
         (
             |c| {
-                c.keys[1].ended = Some(Ended {
-                    at: now(),
-                    why: "a\nb".to_owned(),
-                });
+                c.keys[1].ended = ended(EndedHow::revoked("a\nb".to_owned()));
             },
             "one short line",
+        ),
+        (
+            |c| c.keys[1].ended = ended(EndedHow::Rotated(c.keys[1].key)),
+            "to itself",
+        ),
+        (
+            |c| c.keys[0].ended = ended(EndedHow::Rotated(key(3))),
+            "no link",
         ),
         (
             |c| c.keys[3].usage = KeyUsage::Recovery,
@@ -240,7 +246,7 @@ fn each_fault_of_the_content_is_refused_by_name() {
         let mut changed = content();
         change(&mut changed);
         let refused = sign(&changed, 1).unwrap_err().to_string();
-        let is_named = refused.contains(part) || (number == 10 && refused.contains("not listed"));
+        let is_named = refused.contains(part) || (number == 12 && refused.contains("not listed"));
         assert!(is_named, "{number}: {refused}");
     }
 }
@@ -254,10 +260,7 @@ fn what_exceeds_a_bound_is_refused() {
     assert!(sign(&many, 1).unwrap_err().to_string().contains("too many"));
     let mut long = content();
     for listed in &mut long.keys[1..] {
-        listed.ended = Some(Ended {
-            at: now(),
-            why: "\"".repeat(MAX_TRUST_TEXT_BYTES),
-        });
+        listed.ended = ended(EndedHow::revoked("\"".repeat(MAX_TRUST_TEXT_BYTES)));
     }
     let ended = long.keys[1].ended.clone();
     long.keys.extend((30..40).map(|seed| IdentityKey {
@@ -346,6 +349,63 @@ fn no_end_and_no_key_is_taken_back() {
         }),
         Err(Conflict::TakesBack)
     );
+}
+
+// T-ID-11
+#[test]
+fn a_native_key_is_rotated_to_the_key_of_its_own_link_alone() {
+    let rotated = |by, to, seed| {
+        let mut content = replaced(&made(), by, to, 8);
+        let old = content.keys.iter_mut().find(|old| old.key == key(1));
+        old.unwrap().ended = ended(EndedHow::Rotated(key(seed)));
+        sign(&content, to)
+    };
+    let good = rotated(LinkBy::Key, 2, 2).unwrap();
+    let bytes = good.to_bytes().unwrap();
+    assert_eq!(Identity::read(&bytes).unwrap(), good);
+    let entries = good.entries(&TrustName::parse("ann").unwrap()).unwrap();
+    let old = entries.iter().find(|entry| entry.key == key(1)).unwrap();
+    assert_eq!(old.revoked.as_ref().unwrap().next, Some(key(2)));
+    for refused in [rotated(LinkBy::Key, 2, 3), rotated(LinkBy::Recovery, 2, 2)] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("no link of its own"), "{refused}");
+    }
+    // A thief of the old key names another one: that contradicts what is known.
+    let thief = rotated(LinkBy::Key, 3, 3).unwrap();
+    assert_eq!(thief.follows(&good), Err(Conflict::Forked));
+}
+
+// T-ID-12
+#[test]
+fn a_key_that_was_revoked_is_not_taken_back_as_rotated_and_the_reverse_counts() {
+    let of = |how: &str, seq| {
+        let mut content = content();
+        content.seq = seq;
+        content.keys[1].ended = ended(EndedHow::of_line(how.to_owned()));
+        sign(&content, 1).unwrap()
+    };
+    let to = |seed| format!("rotated to {}", key(seed).to_hex());
+    let known = of(&to(21), 8);
+    assert_eq!(of(&to(21), 9).follows(&known), Ok(Step::Newer));
+    assert_eq!(of("stolen", 9).follows(&known), Ok(Step::Newer));
+    assert_eq!(of(&to(22), 9).follows(&known), Err(Conflict::TakesBack));
+    // A file from before next keys were stated is not milder, either.
+    for why in ["stolen", "its place was taken by another key"] {
+        let refused = of(&to(21), 9).follows(&of(why, 8));
+        assert_eq!(refused, Err(Conflict::TakesBack), "{why}");
+    }
+    let [rotated, revoked] = [known, of("stolen", 8)].map(|identity| {
+        let listed = identity.content().key(&key(11)).unwrap();
+        listed.ended.clone().unwrap()
+    });
+    let both = rotated.clone().joined(revoked.clone());
+    assert_eq!(both, revoked.clone().joined(rotated.clone()));
+    assert_eq!(both, revoked);
+    assert_eq!(rotated.revocation().next, Some(key(21)));
+    // The words of a person are no rotation.
+    let quoted = EndedHow::revoked(to(21));
+    assert_eq!(quoted.next(), None);
+    assert_eq!(EndedHow::of_line(quoted.line()), quoted);
 }
 
 // T-ID-05

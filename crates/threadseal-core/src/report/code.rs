@@ -31,6 +31,7 @@ spelled! {
         KeyNotAllowed => "key_not_allowed",
         KeyOutOfScope => "key_out_of_scope",
         KeyRevoked => "key_revoked",
+        KeyRotated => "key_rotated",
         KeyUnknown => "key_unknown",
         KeyUnusable => "key_unusable",
         LengthDiffers => "length_differs",

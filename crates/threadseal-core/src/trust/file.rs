@@ -67,6 +67,7 @@ struct RevokedEntry {
     at: Spanned<String>,
     reason: String,
     entry: Option<u64>,
+    next: Option<Spanned<String>>,
 }
 
 /// The source text, which gives errors their line numbers.
@@ -132,6 +133,10 @@ impl Source<'_> {
                 at: self.read(&revoked.at, |text| parse_time(text))?,
                 reason: revoked.reason.clone(),
                 entry: revoked.entry,
+                next: match &revoked.next {
+                    Some(next) => Some(self.read(next, |text| PublicKey::from_hex(text))?),
+                    None => None,
+                },
             }),
         };
         Ok(TrustedKey {
@@ -221,8 +226,11 @@ fn write_entry(out: &mut String, entry: &TrustedKey) {
                 let entry = revoked
                     .entry
                     .map_or(String::new(), |at| format!(", entry = {at}"));
+                let next = revoked.next.map_or(String::new(), |key| {
+                    format!(", next = {}", quote(&key.to_hex()))
+                });
                 format!(
-                    "{{ at = {at}, reason = {}{entry} }}",
+                    "{{ at = {at}, reason = {}{entry}{next} }}",
                     quote(&revoked.reason)
                 )
             }),

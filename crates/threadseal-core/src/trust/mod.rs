@@ -13,6 +13,9 @@
 //! covers all seals of the key, because a thief could backdate them. A revocation counts for the
 //! key, not only for the entry that contains it.
 //!
+//! A key that its owner rotated is no stolen one: without evidence its seals are of an unknown
+//! signer, and not forged. The key that took its place counts only by an entry of its own.
+//!
 //! A key can also end in an entry of this host's log. Then places in the log are the evidence
 //! ([`SealPlaces`]), and moments are not.
 //!
@@ -35,7 +38,7 @@ mod store;
 pub use pin::{Pin, Pins};
 use places::Placed;
 pub use places::SealPlaces;
-pub use places::{END_IN_DOUBT, LastOf, covering, head_of_signature, signature_in};
+pub use places::{LastOf, covering, head_of_signature, signature_in};
 pub use scope::{Scope, ScopeFormat, ThreadPattern};
 pub use store::TrustStore;
 
@@ -96,6 +99,24 @@ pub struct Revocation {
     pub reason: String,
     /// The entry of this host's log that ended the key. Entries before it count as held before.
     pub entry: Option<u64>,
+    /// The key that took its place, where its owner rotated it. It counts only by its own entry.
+    pub next: Option<PublicKey>,
+}
+
+impl Revocation {
+    /// Both ends as one: the earlier one, and a theft outweighs a rotation.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        let (mut first, later) = match other.at < self.at {
+            true => (other, self),
+            false => (self, other),
+        };
+        if first.next.is_some() && later.next.is_none() {
+            first.next = None;
+            first.reason = later.reason;
+        }
+        first
+    }
 }
 
 /// One entry of the store. Times count in whole seconds: adding to the store drops fractions.
@@ -154,6 +175,10 @@ impl TrustedKey {
         {
             return Err(Error::invalid("`not_before` is later than `not_after`"));
         }
+        let next = self.revoked.as_ref().and_then(|revoked| revoked.next);
+        if next == Some(self.key) {
+            return Err(Error::invalid("a key cannot take its own place"));
+        }
         self.scope.check()
     }
 
@@ -185,6 +210,36 @@ pub struct Purpose<'a> {
     pub heads: &'a [Head],
 }
 
+/// Why the end of a key accuses none of its seals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndDoubt {
+    /// The log of this host was rolled back. Without that it could show that the seal is older.
+    LogWentBack,
+    /// The owner rotated the key, and nothing shows that another party has it.
+    Rotated {
+        /// The key that took its place.
+        next: PublicKey,
+    },
+}
+
+impl EndDoubt {
+    /// What is known of a signature by this `key`, which ended at this moment.
+    pub fn text(&self, key: impl fmt::Display, at: Timestamp) -> String {
+        match self {
+            Self::LogWentBack => format!(
+                "key {key}: it ended in the log of this host, and that log was rolled back: nothing shows whether this was \
+                 signed before; hint: threadseal log status"
+            ),
+            Self::Rotated { next } => format!(
+                "key {key} ended at {}, when its owner replaced it by key {}: nothing here shows that this was signed before; \
+                 hint: ask for the record sealed anew by the later key, or for a proof of its age from the owner's log",
+                at.to_iso_seconds(),
+                next.key_id()
+            ),
+        }
+    }
+}
+
 /// The status of a key under the trust, for one purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
@@ -202,9 +257,8 @@ pub enum Standing {
         at: Timestamp,
         /// The reason of the revocation.
         reason: String,
-        /// Whether the log of this host was rolled back. Without the rollback it could show that
-        /// the seal is older. The status is then unknown.
-        in_doubt: bool,
+        /// Why the revocation accuses no seal, if so. The status is then unknown.
+        doubt: Option<EndDoubt>,
     },
     /// It is trusted, but not for this.
     OutOfScope {

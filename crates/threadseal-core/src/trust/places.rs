@@ -44,10 +44,6 @@ pub trait SealPlaces: fmt::Debug + Send + Sync {
     }
 }
 
-/// Why the end of a key is in doubt: the log that would order it and the signature was rolled back.
-pub const END_IN_DOUBT: &str = "it ended in the log of this host, and that log was rolled back: nothing shows whether this was signed \
-     before; hint: threadseal log status";
-
 /// The place of a key's seal in the log, relative to the entry that ended the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {

@@ -5,7 +5,7 @@
 //! as the same store.
 
 use super::places::Placed;
-use super::{Judgement, Purpose, Revocation, Standing, TrustName, TrustedKey, file};
+use super::{EndDoubt, Judgement, Purpose, Revocation, Standing, TrustName, TrustedKey, file};
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
 use crate::key::{KeyId, PublicKey, RyeFingerprint};
@@ -126,7 +126,7 @@ impl TrustStore {
         Some(entry)
     }
 
-    /// Revokes an entry's key. An earlier revocation remains in force.
+    /// Revokes an entry's key. An earlier revocation remains in force, and so does a theft.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when there is no such entry, or the reason is not one line.
@@ -135,17 +135,20 @@ impl TrustStore {
             return Err(Error::invalid(format!("no key is trusted as {name}")));
         };
         let before = entry.clone();
-        if entry
-            .revoked
-            .as_ref()
-            .is_none_or(|old| revocation.at < old.at)
-        {
-            entry.revoked = Some(revocation);
-        }
+        entry.revoked = Some(match entry.revoked.take() {
+            Some(known) => known.joined(revocation),
+            None => revocation,
+        });
         self.add(entry).or_else(|error| {
             self.add(before)?;
             Err(error)
         })
+    }
+
+    /// The end of a key over all of its entries.
+    pub fn end_of(&self, key: &PublicKey) -> Option<Revocation> {
+        let ends = self.by_key(key).filter_map(|entry| entry.revoked.clone());
+        ends.reduce(Revocation::joined)
     }
 
     /// All entries, in the order of their names.
@@ -274,11 +277,24 @@ pub(super) fn revocation<'a>(
         None => purpose.evidence.is_some_and(|held| held < revoked.at),
     };
     // Of several that are as early, evidence must be earlier than each.
-    let mut first = revoked.iter().filter(|revoked| revoked.at == earliest);
-    let revoked = first.find(|revoked| !is_older(revoked))?;
+    let first = revoked.iter().filter(|revoked| revoked.at == earliest);
+    let left: Vec<_> = first.filter(|revoked| !is_older(revoked)).collect();
+    let decisive = left.first()?;
+    let is_logged = left.iter().all(|revoked| revoked.entry.is_some());
     Some(Standing::Revoked {
-        at: revoked.at,
-        reason: revoked.reason.clone(),
-        in_doubt: revoked.entry.is_some() && placed == Placed::InDoubt,
+        at: decisive.at,
+        reason: decisive.reason.clone(),
+        doubt: match is_logged && placed == Placed::InDoubt {
+            true => Some(EndDoubt::LogWentBack),
+            false => rotated_to(&revoked).map(|next| EndDoubt::Rotated { next }),
+        },
     })
+}
+
+/// The key that took the place of this one, unless one of its ends is no rotation, or the log of
+/// this host orders end and seals.
+fn rotated_to(revoked: &[&Revocation]) -> Option<PublicKey> {
+    let by_owner = |revoked: &&Revocation| revoked.next.is_some() && revoked.entry.is_none();
+    let first = revoked.iter().min_by_key(|revoked| revoked.at)?;
+    first.next.filter(|_| revoked.iter().all(by_owner))
 }

@@ -5,7 +5,7 @@ use threadseal_core::key::{KeyUsage, PublicKey, RyeFingerprint};
 use threadseal_core::record::Head;
 use threadseal_core::report::{Finding, FindingCode, SignerReport, SignerStatus, Verdict};
 use threadseal_core::time::Timestamp;
-use threadseal_core::trust::{END_IN_DOUBT, Purpose, ScopeFormat, Standing, Trust};
+use threadseal_core::trust::{Purpose, ScopeFormat, Standing, Trust};
 
 /// The trust, bound to one document.
 #[derive(Debug, Clone, Copy)]
@@ -35,9 +35,10 @@ impl Judge<'_> {
             heads,
         };
         let judgement = self.trust.judge(key, &purpose, self.now);
-        let (status, doubt) = weigh(judgement.standing);
+        let id = key.key_id().to_hex();
+        let (status, doubt) = weigh(judgement.standing, &id);
         part.signer = Some(SignerReport {
-            key: key.key_id().to_hex(),
+            key: id,
             did: Some(key.to_did_key()),
             name: judgement.name.map(|name| name.as_str().to_owned()),
             status,
@@ -54,7 +55,7 @@ impl Judge<'_> {
             false => Standing::NotPinned,
             true => Standing::Unknown,
         };
-        let (status, doubt) = weigh(standing);
+        let (status, doubt) = weigh(standing, name);
         part.signer = Some(SignerReport {
             key: name.to_owned(),
             did: None,
@@ -68,7 +69,8 @@ impl Judge<'_> {
     }
 }
 
-fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
+/// `name` is that of the signer.
+fn weigh(standing: Standing, name: &str) -> (SignerStatus, Option<(Verdict, Finding)>) {
     match standing {
         Standing::Trusted => (SignerStatus::Trusted, None),
         Standing::Pinned => (SignerStatus::Pinned, None),
@@ -92,12 +94,13 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
                 ),
             )),
         ),
-        Standing::Revoked { in_doubt: true, .. } => (
+        Standing::Revoked {
+            at,
+            doubt: Some(doubt),
+            ..
+        } => (
             SignerStatus::Revoked,
-            Some((
-                Verdict::UnknownSigner,
-                Finding::warning(FindingCode::KeyEndDoubted, END_IN_DOUBT),
-            )),
+            Some((Verdict::UnknownSigner, Finding::of_doubt(&doubt, name, at))),
         ),
         Standing::Revoked { at, .. } => (
             SignerStatus::Revoked,

@@ -451,9 +451,7 @@ fn is_revoked(judgement: &Judgement<'_>) -> bool {
 /// How bad a judgement is for the record: it counts, the signer is unknown, the seal is forged.
 fn weight(judgement: &Judgement<'_>) -> u8 {
     match judgement.standing {
-        Standing::Revoked {
-            in_doubt: false, ..
-        } => 2,
+        Standing::Revoked { doubt: None, .. } => 2,
         _ if judgement.standing.counts() => 0,
         _ => 1,
     }

@@ -350,8 +350,13 @@ impl Finder {
         };
         let (standing, report) = candidate.standing(grounds)?;
         if !standing.vouches() && grounds.policy == ItemPolicy::Signed {
-            // A doubted end of a key has a remedy of its own; a new seal would remove a valid one.
-            let doubted = |found: &Finding| found.code == FindingCode::KeyEndDoubted;
+            // An end that accuses no seal has a remedy of its own; a new seal would remove a valid one.
+            let doubted = |found: &Finding| {
+                matches!(
+                    found.code,
+                    FindingCode::KeyEndDoubted | FindingCode::KeyRotated
+                )
+            };
             let advice = match report.findings.iter().any(doubted) {
                 true => String::new(),
                 false => self.unsealed(space, path, grounds),

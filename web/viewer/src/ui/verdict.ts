@@ -201,6 +201,8 @@ function trust(report: Report): Facet {
   const name = "Trust";
   if (report.signers.length === 0) return { name, light: "none", sentence: "No signer was found." };
   const bad = report.signers.find((one) => one.status === "revoked" || one.status === "rejected");
+  const accused = bad?.status === "rejected" || report.findings.some((one) => one.code === "key_revoked");
+  if (bad !== undefined && !accused) return { name, light: "amber", sentence: `The key ${shortKey(bad)} ended. Nothing here shows that it sealed this before.` };
   if (bad !== undefined) return { name, light: "red", sentence: `The key ${shortKey(bad)} was revoked.` };
   const unknown = report.signers.filter((one) => !isTrusted(one));
   if (unknown.length > 0) return { name, light: "amber", sentence: `Key ${shortKey(unknown[0]!)} sealed it. Whose it is, is not known here.` };
@@ -236,6 +238,7 @@ const CODES: Readonly<Record<string, string>> = {
   signature_bad: "A signature does not hold",
   key_unknown: "No one you trust vouches for the key",
   key_revoked: "The key was revoked",
+  key_rotated: "Its owner replaced the key, and nothing here shows that this is older",
   unsigned_tail: "These bytes came after the last seal",
   end_unproved: "Nothing shows that the last seal is the newest",
   redacted: "A part was redacted; the seals stay valid",

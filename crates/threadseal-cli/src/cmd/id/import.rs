@@ -184,11 +184,16 @@ fn end_keys(store: &mut TrustStore, identity: &Identity) -> Result<Vec<TrustName
                 at: Timestamp::UNIX_EPOCH,
                 reason: "not a key of this identity".to_owned(),
                 entry: None,
+                next: None,
             }),
         };
         let Some(end) = end else { continue };
-        if entry.revoked.as_ref().is_none_or(|known| end.at < known.at) {
-            store.revoke(&entry.name, end)?;
+        let known = entry.revoked;
+        store.revoke(&entry.name, end)?;
+        let now = store
+            .by_name(&entry.name)
+            .and_then(|entry| entry.revoked.as_ref());
+        if now != known.as_ref() {
             ended.push(entry.name);
         }
     }

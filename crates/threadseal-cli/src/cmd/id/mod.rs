@@ -69,6 +69,8 @@ struct IdentityKeyOutput {
 struct IdentityEndOutput {
     at: String,
     why: String,
+    /// The key that took its place, where its owner rotated it.
+    next: Option<String>,
 }
 
 impl IdentityOutput {
@@ -92,7 +94,8 @@ impl IdentityKeyOutput {
         let time = |time: Option<Timestamp>| time.map(Timestamp::to_iso_seconds);
         let ended = listed.ended.as_ref().map(|ended| IdentityEndOutput {
             at: ended.at.to_iso_seconds(),
-            why: ended.why.clone(),
+            why: ended.how.line(),
+            next: ended.how.next().map(|next| next.to_hex()),
         });
         Self {
             key_id: listed.key.key_id().to_hex(),

@@ -9,7 +9,9 @@ use crate::recovery;
 use crate::rotation::kept_name_of;
 use crate::trust_file;
 use std::collections::{BTreeMap, BTreeSet};
-use threadseal_core::identity::{Content, Ended, Identity, IdentityId, IdentityKey, Link, LinkBy};
+use threadseal_core::identity::{
+    Content, Ended, EndedHow, Identity, IdentityId, IdentityKey, Link, LinkBy,
+};
 use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
@@ -218,7 +220,7 @@ impl<'a> Maker<'a> {
                 .map(|(_, end)| end.clone())
                 .chain(end)
                 .chain(key.ended.take());
-            key.ended = ends.min_by_key(|end| end.at);
+            key.ended = ends.reduce(Ended::joined);
         }
         Ok(keys.into_values().collect())
     }
@@ -270,18 +272,20 @@ impl<'a> Maker<'a> {
         store: &TrustStore,
         now: Timestamp,
     ) -> Result<Option<Ended>, Failure> {
-        let revoked = store.by_key(key).filter_map(|entry| entry.revoked.as_ref());
-        if let Some(end) = revoked.min_by_key(|end| end.at) {
+        if let Some(end) = store.end_of(key) {
             let why = end.reason.chars().take(MAX_REASON_CHARS).collect();
-            return Ok(Some(Ended { at: end.at, why }));
+            let how = end
+                .next
+                .map_or_else(|| EndedHow::revoked(why), EndedHow::Rotated);
+            return Ok(Some(Ended { at: end.at, how }));
         }
         let end = self.context.key_ends(&self.home)?.end_of(key)?;
         Ok(end.map(|end| Ended {
             at: now,
-            why: match end {
+            how: EndedHow::revoked(match end {
                 End::Logged(_, change) => change.as_str().to_owned(),
                 End::Revoked(end) => end.reason,
-            },
+            }),
         }))
     }
 }

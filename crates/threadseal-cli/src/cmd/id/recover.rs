@@ -12,7 +12,7 @@ use crate::passphrase::PassphraseArgs;
 use crate::recovery;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal_core::identity::{Content, Ended, Link, LinkBy};
+use threadseal_core::identity::{Content, Ended, EndedHow, Link, LinkBy};
 use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
 use threadseal_core::time::Timestamp;
 
@@ -80,7 +80,7 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
             Some(since) => since,
             None => key_status::moment_of_end(context)?,
         },
-        why: "replaced by the recovery key".to_owned(),
+        how: EndedHow::revoked("replaced by the recovery key".to_owned()),
     };
     let (identity, changed) = maker.write(Some(&known), &signer, draft, Some(&(lost, end)))?;
     export::write(args.out.as_deref(), &identity, changed, context, out)?;

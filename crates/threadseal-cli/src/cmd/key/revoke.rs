@@ -55,6 +55,7 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
                 at: now,
                 reason: args.why.clone(),
                 entry,
+                next: None,
             };
             store.revoke(name, revocation)?;
         }

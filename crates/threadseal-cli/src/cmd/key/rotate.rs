@@ -123,7 +123,10 @@ fn end(
         Some(signer) => key_log::say(KeyChange::Rotate(next.public), signer, context)?,
         None => None,
     };
-    let revocation = rotation::revocation(&next.public, entry, key_status::moment_of_end(context)?);
+    let at = key_status::moment_of_end(context)?;
+    let mut revocation = rotation::revocation(&next.public, entry, at);
+    // A private half that is gone may be in other hands.
+    revocation.next = revocation.next.filter(|_| signer.is_some());
     trust_file::change(home, context, |store| {
         rotation::hand_over(store, old, &next.public, &revocation)
     })?;

@@ -28,8 +28,8 @@ use crate::encoding;
 use crate::error::Error;
 use crate::key::{KeyUsage, Message, PublicKey, Signature, Signer};
 use crate::record::RecordId;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The prefix of all types of key events.
 pub(super) const KEY: &str = "key/";
@@ -276,6 +276,7 @@ impl KeyEvent {
 #[derive(Debug, Clone, Default)]
 pub struct KeyHistory {
     ended: BTreeMap<PublicKey, (u64, KeyEvent)>,
+    revoked: BTreeSet<PublicKey>,
     rotated: BTreeMap<PublicKey, Vec<KeyEvent>>,
 }
 
@@ -288,6 +289,9 @@ impl KeyHistory {
                 // The holder of an ended key may write more events; the first end counts.
                 let ended = history.ended.entry(event.public);
                 ended.or_insert_with(|| (*at, event.clone()));
+            }
+            if event.change == KeyChange::Revoke {
+                history.revoked.insert(event.public);
             }
             // Records follow the rotations of native keys alone.
             if event.usage == KeyUsage::Native && event.change.next().is_some() {
@@ -306,6 +310,17 @@ impl KeyHistory {
     /// The event by which a key ended, if it did.
     pub fn end(&self, key: &PublicKey) -> Option<&KeyEvent> {
         self.ended.get(key).map(|(_, event)| event)
+    }
+
+    /// Whether the key ever revoked itself, before or after another end.
+    pub fn is_revoked(&self, key: &PublicKey) -> bool {
+        self.revoked.contains(key)
+    }
+
+    /// The key that took the place of a key which ended and never revoked itself.
+    pub fn next(&self, key: &PublicKey) -> Option<PublicKey> {
+        let next = self.end(key)?.change.next()?;
+        (!self.is_revoked(key)).then_some(*next)
     }
 
     /// The rotations by which keys ended, from `from` up to `to`, in order; `None` where another

@@ -37,6 +37,15 @@ fn revocation(at: Timestamp, reason: &str) -> Revocation {
         at,
         reason: reason.into(),
         entry: None,
+        next: None,
+    }
+}
+
+/// Key 1 was rotated to key 2.
+fn rotation(at: Timestamp) -> Revocation {
+    Revocation {
+        next: Some(key(2)),
+        ..revocation(at, "rotated")
     }
 }
 
@@ -239,6 +248,101 @@ fn an_entry_that_contradicts_itself_is_refused() {
     for bad in ["", " a", "a ", "a\nb", "a\u{202e}b", "a\"b", &long] {
         assert!(TrustName::parse(bad).is_err(), "{bad:?}");
     }
+}
+
+// T-KEY-25
+#[test]
+fn a_revocation_outweighs_a_rotation_whichever_came_first() {
+    let (rotated, stolen) = (rotation(day(10)), revocation(day(20), "stolen"));
+    let gone_before = revocation(day(5), "lost");
+    let other = Revocation {
+        next: Some(key(3)),
+        ..rotation(day(15))
+    };
+    for (one, then, at, reason, next) in [
+        (&rotated, &stolen, day(10), "stolen", None),
+        (&rotated, &gone_before, day(5), "lost", None),
+        (&stolen, &rotated, day(10), "stolen", None),
+        (&gone_before, &rotated, day(5), "lost", None),
+        (&rotated, &rotated, day(10), "rotated", Some(key(2))),
+        (&rotated, &other, day(10), "rotated", Some(key(2))),
+        (&other, &rotated, day(10), "rotated", Some(key(2))),
+    ] {
+        let mut store = store([native(1)]);
+        for end in [one, then] {
+            store.revoke(&name("key 1"), end.clone()).unwrap();
+        }
+        let end = Revocation {
+            next,
+            ..revocation(at, reason)
+        };
+        assert_eq!(store.end_of(&key(1)), Some(end), "{one:?} {then:?}");
+        assert_eq!(TrustStore::parse(&store.to_toml()), Ok(store.clone()));
+        let standing = store.judge(&key(1), &PURPOSE, day(30)).standing;
+        let doubt = next.map(|next| EndDoubt::Rotated { next });
+        let reason = reason.to_owned();
+        assert_eq!(standing, Standing::Revoked { at, reason, doubt });
+    }
+}
+
+// T-KEY-24 T-KEY-25
+#[test]
+fn a_rotated_key_counts_for_no_seal_and_its_next_key_for_none_at_all() {
+    let purpose = |evidence| Purpose {
+        evidence,
+        ..PURPOSE
+    };
+    let standing = |trust: &Trust, seed, evidence| {
+        let judged = trust.judge(&key(seed), &purpose(evidence), day(30));
+        (judged.standing.counts(), judged.standing)
+    };
+    let is_rotated = |standing: &Standing| {
+        let doubt = Some(EndDoubt::Rotated { next: key(2) });
+        matches!(standing, Standing::Revoked { doubt: found, .. } if *found == doubt)
+    };
+    let mut rotated = store([native(1)]);
+    rotated.revoke(&name("key 1"), rotation(day(10))).unwrap();
+    let trust = Trust::new(rotated.clone());
+    let (counts, found) = standing(&trust, 1, None);
+    assert!(!counts && is_rotated(&found), "{found:?}");
+    let (counts, found) = standing(&trust, 1, Some(day(11)));
+    assert!(!counts && is_rotated(&found), "{found:?}");
+    assert!(standing(&trust, 1, Some(day(9))).0);
+    // The next key is in no entry, and a pin brings the old one not back.
+    assert_eq!(standing(&trust, 2, None), (false, Standing::Unknown));
+    let pinned = Trust {
+        pinned: key(1).into(),
+        ..trust
+    };
+    let (counts, found) = standing(&pinned, 1, None);
+    assert!(!counts && is_rotated(&found), "{found:?}");
+    assert_eq!(standing(&pinned, 2, None), (false, Standing::NotPinned));
+    // The end of another entry of the key, which is a later revocation.
+    let scroll = TrustedKey {
+        revoked: Some(revocation(day(20), "stolen")),
+        ..TrustedKey::new(name("scroll"), key(1), [KeyUsage::Scroll])
+    };
+    let mut both = rotated.clone();
+    both.add(scroll).unwrap();
+    let (_, found) = standing(&Trust::new(both), 1, None);
+    assert!(matches!(found, Standing::Revoked { doubt: None, .. }));
+    // An end in the log of this host is ordered there: other seals are forged.
+    let mut logged = store([native(1)]);
+    let end = Revocation {
+        entry: Some(7),
+        ..rotation(day(10))
+    };
+    logged.revoke(&name("key 1"), end).unwrap();
+    assert_eq!(TrustStore::parse(&logged.to_toml()), Ok(logged.clone()));
+    let (_, found) = standing(&Trust::new(logged), 1, None);
+    assert!(matches!(found, Standing::Revoked { doubt: None, .. }));
+    // No key takes its own place.
+    let own = Revocation {
+        next: Some(key(1)),
+        ..rotation(day(10))
+    };
+    assert!(rotated.revoke(&name("key 1"), own).is_err());
+    assert!(rotated.end_of(&key(1)).unwrap().next == Some(key(2)));
 }
 
 // T-KEY-09

@@ -143,7 +143,8 @@ prop_compose! {
         };
         entry.revoked = time(2).zip(texts[0].clone()).map(|(at, reason)| {
             let entry = (reason.len() % 2 == 1).then_some(reason.len() as u64);
-            Revocation { at, reason, entry }
+            let next = (reason.len() % 3 == 1).then(|| key(9));
+            Revocation { at, reason, entry, next }
         });
         entry.added = time(3);
         entry.note = texts[1].clone();

@@ -388,6 +388,7 @@ pub(super) fn trust_after(bench: &Bench, heads: &[Head]) -> Trust {
         at: micros(1_700_000_000_000_000),
         reason: "its place was taken".into(),
         entry: Some(100),
+        next: None,
     };
     let name = TrustName::parse("key-1").unwrap();
     trust.store.revoke(&name, revocation).unwrap();

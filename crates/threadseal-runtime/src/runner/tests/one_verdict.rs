@@ -2,6 +2,7 @@
 
 use crate::runner::orchestrator::Records;
 use crate::testing::prelude::*;
+use threadseal_core::key::PublicKey;
 use threadseal_core::time::Timestamp;
 use threadseal_core::trust::{Revocation, Trust, TrustName};
 use threadseal_store::clock::ManualClock;
@@ -14,6 +15,11 @@ const MINUTE: i64 = 60_000_000;
 /// A thread that ended, and the engine two minutes later, where its key was revoked so many
 /// microseconds after the end.
 fn revoked(after: i64) -> (Scene, ThreadId, Engine) {
+    ended(after, None)
+}
+
+/// The same of a key that its owner rotated to the next one, if there is one.
+fn ended(after: i64, next: Option<PublicKey>) -> (Scene, ThreadId, Engine) {
     let scene = Scene::new().signed();
     let id = scene.run(GLADLY).thread;
     let mut engine = scene.engine(GLADLY);
@@ -24,6 +30,7 @@ fn revoked(after: i64) -> (Scene, ThreadId, Engine) {
         at: at(after),
         reason: "lost".to_owned(),
         entry: None,
+        next,
     };
     let name = TrustName::parse("self").unwrap();
     trust.store.revoke(&name, revocation).unwrap();
@@ -58,6 +65,26 @@ fn a_record_that_was_held_before_its_key_was_revoked_is_read_as_verify_judges_it
         assert_eq!(opened.result.report.verdict, expected);
         assert_eq!(opened.result.verified_part.is_some(), is_verified);
     }
+}
+
+// T-KEY-24
+#[test]
+fn a_record_by_a_rotated_key_without_evidence_of_its_age_is_not_continued() {
+    let next = Some(threadseal_core::testing::key(9));
+    for (after, expected) in [
+        (MINUTE, Verdict::Verified),
+        (-MINUTE, Verdict::UnknownSigner),
+    ] {
+        let (_scene, id, engine) = ended(after, next);
+        assert_eq!(verdict(&engine, &id), expected);
+        let record = engine.services.archive().record(&id, None);
+        assert_eq!(record.is_ok(), expected == Verdict::Verified, "{record:?}");
+    }
+    let (_scene, id, mut engine) = ended(MINUTE, next);
+    engine.services.host.heads = Arc::new(MemoryHeadStore::default());
+    assert_eq!(verdict(&engine, &id), Verdict::UnknownSigner);
+    let refused = engine.services.archive().record(&id, None).unwrap_err();
+    assert!(refused.to_string().contains("key_rotated"), "{refused}");
 }
 
 #[test]
