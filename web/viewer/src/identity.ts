@@ -74,7 +74,10 @@ async function readIdentity(words: string): Promise<Identity> {
   const first = value.links.length > 0 ? value.links[0].from : value.signer;
   const id = tagged("threadseal/1 identity id", [parseHex(first, 32)!, value.recovery === null ? new Uint8Array() : parseHex(value.recovery, 32)!]);
   if (hexOf(id) !== value.id) throw new Error("the identity's id is not that of its keys");
-  for (const one of value.keys) await checkKey(one, value.id);
+  for (const one of value.keys) {
+    await checkKey(one, value.id);
+    checkNext(one, value.links);
+  }
   return { name: String(value.name), id: value.id, words: wordsOf(parseHex(value.id, 32)!), keys: value.keys.filter((one: any) => one.usage !== "rye").map((one: any) => keyFrom(one, value.name)), entries: value.keys.map(entryFrom) };
 }
 
@@ -117,6 +120,13 @@ function keyFrom(one: any, name: string): TrustedKey {
     ...(one.until === null ? {} : { notAfter: seconds(one.until) }),
     ...(one.ended === null ? {} : { revoked: { at: seconds(one.ended.at), reason: String(one.ended.why), ...nextOf(one.ended.why) } }),
   };
+}
+
+function checkNext(one: any, links: any): void {
+  const next = one.ended === null ? undefined : nextOf(one.ended.why).next;
+  if (next === undefined) return;
+  const isLinked = links.some((link: any) => link.by === "key" && link.from === one.key && link.to === next);
+  if (next === one.key || (one.usage === "native" && !isLinked)) throw new Error("a key of the identity names a next key that is not its own");
 }
 
 /** The key to which the owner rotated this one, where the line about its end states that. */

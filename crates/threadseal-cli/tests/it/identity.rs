@@ -399,8 +399,7 @@ fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
     pair.judged("note.json", "unknown_signer", "key_rotated");
     pair.ann.ok(format!("key revoke {kept} --why stolen"));
     assert_eq!(pair.import_next("ann-3.id")["ended"], json!(["ann"]));
-    pair.judged("note.json", "forged", "key_revoked")
-        .has("stolen");
+    pair.judged("note.json", "forged", "key_revoked");
     // No file takes that back, nor does a user who learned of the theft otherwise.
     pair.bob.exits(2, "id import ann-2.id");
     pair.judged("note.json", "forged", "key_revoked");
@@ -454,6 +453,25 @@ fn a_chain_of_rotations_accuses_no_record_and_the_theft_of_the_last_key_its_own_
         told.has(&ids[number - 1]).has(&ids[number]);
     }
     pair.judged("3.json", "forged", "key_revoked");
+}
+
+// T-KEY-23
+#[test]
+fn an_identity_is_exported_after_several_rotations_at_once() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.give_records();
+    pair.bob.ok("trust add ann.id");
+    let first = pair.ann.key("self")["key_id"].text().to_owned();
+    for key in ["self", "self", "self", "self-observed", "self-observed"] {
+        pair.ann.ok(format!("key rotate {key}"));
+    }
+    pair.import_next("ann-2.id");
+    let shown = pair.bob.json("id show ann")["others"][0].clone();
+    assert_eq!(shown["links"], json!(["key", "key", "key"]));
+    pair.judged("note.json", "unknown_signer", "key_rotated")
+        .has(&first);
+    pair.judged("log.jsonl", "unknown_signer", "key_rotated");
 }
 
 // T-ID-11

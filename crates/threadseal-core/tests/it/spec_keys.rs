@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use threadseal_core::digest::Digest;
 use threadseal_core::encoding::{base64, base64url, hex};
-use threadseal_core::identity::{Content, Identity, IdentityId, IdentityKey, Link};
+use threadseal_core::identity::{
+    Content, Ended, EndedHow, Identity, IdentityId, IdentityKey, Link, LinkBy,
+};
 use threadseal_core::key::{KeyUsage, Message, PrivateKey, Signature, Signer};
 use threadseal_core::merkle;
 use threadseal_core::note::{self, KeyName, NoteText};
@@ -13,7 +15,9 @@ use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::LogEntry;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::rye::TrustSet;
-use threadseal_core::trust::{Pins, Trust, TrustName, TrustStore};
+use threadseal_core::trust::{
+    EndDoubt, Pins, Purpose, Revocation, ScopeFormat, Standing, Trust, TrustName, TrustStore,
+};
 use threadseal_testkit::in_repository;
 
 /// The block after `<!-- example: name -->`.
@@ -153,6 +157,95 @@ fn the_trust_store_and_its_digests_are_the_examples() {
         both.digest(),
     );
     assert_example("trust-digests", &computed);
+}
+
+#[test]
+fn the_store_with_a_rotated_key_is_the_example_and_is_judged_as_the_text_states() {
+    let text = example("trust-rotated");
+    let store = TrustStore::parse(&text).unwrap();
+    assert_eq!(store.to_toml(), text);
+    let moment = |text| Timestamp::parse_iso_seconds(text).unwrap();
+    let (last, first) = (
+        moment("2026-05-31T23:59:59Z"),
+        moment("2026-06-01T00:00:00Z"),
+    );
+    let standing = |store: &TrustStore, seed, evidence| {
+        let purpose = Purpose {
+            usage: KeyUsage::Native,
+            format: ScopeFormat::Json,
+            thread: None,
+            evidence,
+            heads: &[],
+        };
+        store.judge(&key(seed), &purpose, first).standing
+    };
+    let doubt = |standing| match standing {
+        Standing::Revoked { doubt, .. } => doubt,
+        other => panic!("{other:?}"),
+    };
+    let rotated = Some(EndDoubt::Rotated { next: key(2) });
+    assert_eq!(doubt(standing(&store, 1, None)), rotated);
+    assert_eq!(doubt(standing(&store, 1, Some(first))), rotated);
+    assert_eq!(standing(&store, 1, Some(last)), Standing::Trusted);
+    assert_eq!(standing(&store, 2, None), Standing::Unknown);
+    for at in [last, moment("2027-01-01T00:00:00Z")] {
+        let mut stolen = store.clone();
+        let end = Revocation {
+            at,
+            reason: "stolen".to_owned(),
+            entry: None,
+            next: None,
+        };
+        stolen
+            .revoke(&TrustName::parse("desk").unwrap(), end)
+            .unwrap();
+        assert_eq!(doubt(standing(&stolen, 1, None)), None);
+    }
+}
+
+#[test]
+fn the_identity_of_a_rotated_key_is_the_example() {
+    let id = IdentityId::of(&key(1), None);
+    let native = |seed| signer(seed, KeyUsage::Native);
+    let moment = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
+    let listed = |seed, ended| {
+        let message = id.proof_message(&key(seed), KeyUsage::Native).unwrap();
+        IdentityKey {
+            key: key(seed),
+            usage: KeyUsage::Native,
+            from: None,
+            until: None,
+            ended,
+            proof: Some(native(seed).sign(&message).unwrap()),
+        }
+    };
+    let end = Ended {
+        at: moment,
+        how: EndedHow::Rotated(key(2)),
+    };
+    let event = KeyEvent::sign(KeyChange::Rotate(key(2)), &native(1)).unwrap();
+    let link = Link {
+        from: key(1),
+        to: key(2),
+        by: LinkBy::Key,
+        signature: *event.signature(),
+    };
+    let content = Content {
+        name: TrustName::parse("ann").unwrap(),
+        seq: 2,
+        issued: moment,
+        recovery: None,
+        links: vec![link],
+        keys: vec![listed(1, Some(end)), listed(2, None)],
+        signer: key(2),
+    };
+    let identity = Identity::sign(content, &native(2)).unwrap();
+    let text = String::from_utf8(identity.to_bytes().unwrap()).unwrap();
+    assert_example("identity-rotated", &text);
+    let entries = identity.entries(&TrustName::parse("ann").unwrap()).unwrap();
+    let old = entries.iter().find(|entry| entry.key == key(1)).unwrap();
+    let example = TrustStore::parse(&example("trust-rotated")).unwrap();
+    assert_eq!(old.revoked, example.end_of(&key(1)));
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl<'a> Maker<'a> {
             .map_or(signer.public_key(), |link| &link.from);
         let id = IdentityId::of(first, draft.recovery.as_ref());
         let now = self.context.now()?;
+        let keys = self.keys(known, &id, &draft.links, lost, now)?;
         let seq = known.map_or(0, |known| known.content().seq) + 1;
         let content = Content {
             name: draft.name,
@@ -136,7 +137,7 @@ impl<'a> Maker<'a> {
             issued: now,
             recovery: draft.recovery,
             links: draft.links,
-            keys: self.keys(known, &id, lost, now)?,
+            keys,
             signer: *signer.public_key(),
         };
         let made = Identity::sign(content, signer)?;
@@ -195,6 +196,7 @@ impl<'a> Maker<'a> {
         &self,
         known: Option<&Identity>,
         id: &IdentityId,
+        links: &[Link],
         lost: Option<&(PublicKey, Ended)>,
         now: Timestamp,
     ) -> Result<Vec<IdentityKey>, Failure> {
@@ -207,7 +209,9 @@ impl<'a> Maker<'a> {
             if own.has_private {
                 here.insert(own.public);
             }
-            if let Some(key) = self.key(&own, keys.get(&own.public), id, &store)? {
+            let is_linked = links.iter().any(|link| link.from == own.public);
+            let listed = keys.get(&own.public);
+            if let Some(key) = self.key(&own, listed, id, is_linked, &store)? {
                 keys.insert(key.key, key);
             }
         }
@@ -231,6 +235,7 @@ impl<'a> Maker<'a> {
         own: &OwnKey,
         known: Option<&IdentityKey>,
         id: &IdentityId,
+        is_linked: bool,
         store: &TrustStore,
     ) -> Result<Option<IdentityKey>, Failure> {
         let for_usage =
@@ -245,8 +250,8 @@ impl<'a> Maker<'a> {
         let proof = match (id.proof_message(&own.public, own.usage), known) {
             (None, _) => None,
             (Some(_), Some(known)) if known.proof.is_some() => known.proof,
-            // A key that ended signs nothing more.
-            (Some(_), _) if self.is_over(&own.public)? => return Ok(None),
+            // A key that ended signs nothing more, but the chain of native keys needs each of its own.
+            (Some(_), _) if !is_linked && self.is_over(&own.public)? => return Ok(None),
             (Some(message), _) => {
                 let key = Keyring::of(&self.home).open(own, self.passphrase)?;
                 Some(LocalSigner::new(key, own.usage).sign(&message)?)
