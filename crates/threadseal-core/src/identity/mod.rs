@@ -506,16 +506,12 @@ impl IdentityKey {
 }
 
 impl Ended {
-    /// Both ends as one: the earlier one, and a revocation outweighs a rotation.
-    #[must_use]
-    pub fn joined(self, other: Self) -> Self {
-        let joined = self.revocation().joined(other.revocation());
+    /// The same end as in an entry of a trust store.
+    pub fn of(revocation: Revocation) -> Self {
+        let revoked = || EndedHow::revoked(revocation.reason);
         Self {
-            at: joined.at,
-            how: match joined.next {
-                Some(next) => EndedHow::Rotated(next),
-                None => EndedHow::revoked(joined.reason),
-            },
+            at: revocation.at,
+            how: revocation.next.map_or_else(revoked, EndedHow::Rotated),
         }
     }
 

@@ -398,10 +398,17 @@ fn a_key_that_was_revoked_is_not_taken_back_as_rotated_and_the_reverse_counts() 
         let listed = identity.content().key(&key(11)).unwrap();
         listed.ended.clone().unwrap()
     });
-    let both = rotated.clone().joined(revoked.clone());
-    assert_eq!(both, revoked.clone().joined(rotated.clone()));
-    assert_eq!(both, revoked);
-    assert_eq!(rotated.revocation().next, Some(key(21)));
+    for end in [&rotated, &revoked] {
+        assert_eq!(Ended::of(end.revocation()), *end);
+    }
+    let [rotated, stolen] = [&rotated, &revoked].map(Ended::revocation);
+    assert_eq!(rotated.next, Some(key(21)));
+    for both in [
+        rotated.clone().joined(stolen.clone()),
+        stolen.joined(rotated),
+    ] {
+        assert_eq!(Ended::of(both), revoked);
+    }
     // The words of a person are no rotation.
     let quoted = EndedHow::revoked(to(21));
     assert_eq!(quoted.next(), None);

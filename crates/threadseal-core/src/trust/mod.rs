@@ -218,7 +218,7 @@ pub enum EndDoubt {
     /// The owner rotated the key, and nothing shows that another party has it.
     Rotated {
         /// The key that took its place.
-        next: PublicKey,
+        next: KeyId,
     },
 }
 
@@ -234,7 +234,7 @@ impl EndDoubt {
                 "key {key} ended at {}, when its owner replaced it by key {}: nothing here shows that this was signed before; \
                  hint: ask for the record sealed anew by the later key, or for a proof of its age from the owner's log",
                 at.to_iso_seconds(),
-                next.key_id()
+                next
             ),
         }
     }

@@ -286,7 +286,9 @@ pub(super) fn revocation<'a>(
         reason: decisive.reason.clone(),
         doubt: match is_logged && placed == Placed::InDoubt {
             true => Some(EndDoubt::LogWentBack),
-            false => rotated_to(&revoked).map(|next| EndDoubt::Rotated { next }),
+            false => rotated_to(&revoked).map(|next| EndDoubt::Rotated {
+                next: next.key_id(),
+            }),
         },
     })
 }

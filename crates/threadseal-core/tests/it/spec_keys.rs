@@ -183,7 +183,9 @@ fn the_store_with_a_rotated_key_is_the_example_and_is_judged_as_the_text_states(
         Standing::Revoked { doubt, .. } => doubt,
         other => panic!("{other:?}"),
     };
-    let rotated = Some(EndDoubt::Rotated { next: key(2) });
+    let rotated = Some(EndDoubt::Rotated {
+        next: key(2).key_id(),
+    });
     assert_eq!(doubt(standing(&store, 1, None)), rotated);
     assert_eq!(doubt(standing(&store, 1, Some(first))), rotated);
     assert_eq!(standing(&store, 1, Some(last)), Standing::Trusted);

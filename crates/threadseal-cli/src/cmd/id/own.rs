@@ -9,13 +9,11 @@ use crate::recovery;
 use crate::rotation::kept_name_of;
 use crate::trust_file;
 use std::collections::{BTreeMap, BTreeSet};
-use threadseal_core::identity::{
-    Content, Ended, EndedHow, Identity, IdentityId, IdentityKey, Link, LinkBy,
-};
+use threadseal_core::identity::{Content, Ended, Identity, IdentityId, IdentityKey, Link, LinkBy};
 use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
-use threadseal_core::trust::{TrustName, TrustStore};
+use threadseal_core::trust::{Revocation, TrustName, TrustStore};
 use threadseal_store::home::Home;
 use threadseal_store::lock::Exclusive;
 use threadseal_verify::home_key_ends::End;
@@ -219,12 +217,10 @@ impl<'a> Maker<'a> {
             let end = self.end_of(&key.key, &store, now)?;
             let is_lost = |lost: &PublicKey| *lost == key.key || !here.contains(&key.key);
             let lost = lost.filter(|(lost, _)| is_lost(lost));
-            let ends = lost
-                .into_iter()
-                .map(|(_, end)| end.clone())
-                .chain(end)
-                .chain(key.ended.take());
-            key.ended = ends.reduce(Ended::joined);
+            let lost = lost.map(|(_, end)| end.revocation());
+            let known = key.ended.take().map(|known| known.revocation());
+            let ends = [lost, end, known].into_iter().flatten();
+            key.ended = ends.reduce(Revocation::joined).map(Ended::of);
         }
         Ok(keys.into_values().collect())
     }
@@ -276,21 +272,20 @@ impl<'a> Maker<'a> {
         key: &PublicKey,
         store: &TrustStore,
         now: Timestamp,
-    ) -> Result<Option<Ended>, Failure> {
-        if let Some(end) = store.end_of(key) {
-            let why = end.reason.chars().take(MAX_REASON_CHARS).collect();
-            let how = end
-                .next
-                .map_or_else(|| EndedHow::revoked(why), EndedHow::Rotated);
-            return Ok(Some(Ended { at: end.at, how }));
+    ) -> Result<Option<Revocation>, Failure> {
+        if let Some(mut end) = store.end_of(key) {
+            end.reason = end.reason.chars().take(MAX_REASON_CHARS).collect();
+            return Ok(Some(end));
         }
         let end = self.context.key_ends(&self.home)?.end_of(key)?;
-        Ok(end.map(|end| Ended {
+        Ok(end.map(|end| Revocation {
             at: now,
-            how: EndedHow::revoked(match end {
+            reason: match end {
                 End::Logged(_, change) => change.as_str().to_owned(),
                 End::Revoked(end) => end.reason,
-            }),
+            },
+            entry: None,
+            next: None,
         }))
     }
 }
