@@ -43,11 +43,13 @@ pub(crate) enum KeyCommand {
     /// Replace a key by a new one, and end the old key
     ///
     /// The old key signs its end for the log of this home, and the trust store records it. Earlier
-    /// seals of the old key stay valid, and the new key continues its records.
+    /// seals of the old key stay valid, and the new key continues its records. For other homes, export
+    /// your identity: there, older records whose age nothing shows are then of an unknown signer.
     Rotate(rotate::RotateArgs),
     /// End a key, in the log of this home
     ///
-    /// Seals that the log shows to be earlier stay valid.
+    /// Seals that the log shows to be earlier stay valid. Without evidence of its age, a record of the
+    /// key is forged: here, and in each home that imports your next identity.
     Revoke(revoke::RevokeArgs),
     /// List the events of keys in the log of this home, and the evidence for their place
     History(history::HistoryArgs),
