@@ -425,6 +425,29 @@ fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
 
 // T-KEY-25
 #[test]
+fn a_theft_that_only_the_log_has_and_a_lost_private_half_are_no_rotations() {
+    let pair = Pair::new();
+    pair.give("ann.id");
+    pair.give_records();
+    pair.bob.ok("trust add ann.id");
+    let kept = kept_name(&pair.ann, "self");
+    pair.ann.ok("key rotate self");
+    // The command was killed between the log and the trust store.
+    let trust = pair.ann.home().join("trust.toml");
+    let before = fs::read(&trust).unwrap();
+    pair.ann.ok(format!("key revoke {kept} --why stolen"));
+    fs::write(&trust, before).unwrap();
+    // No private half signs the end of the observed key: it may be in other hands.
+    fs::remove_file(pair.ann.home().join("keys/self-observed.observed.key")).unwrap();
+    pair.ann.ok("key rotate self-observed --anyway");
+    pair.import_next("ann-2.id");
+    for record in ["note.json", "log.jsonl"] {
+        pair.judged(record, "forged", "key_revoked");
+    }
+}
+
+// T-KEY-25
+#[test]
 fn a_chain_of_rotations_accuses_no_record_and_the_theft_of_the_last_key_its_own_alone() {
     let pair = Pair::new();
     pair.give("ann.id");
