@@ -3,9 +3,10 @@
 use crate::errors::raised;
 use pyo3::prelude::{PyResult, Python, pyclass, pyfunction, pymethods};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal::core::trust::{TrustName, TrustedKey};
 use threadseal::reader::given::{Given, trust_of};
+use threadseal::store::heads::HeadStore;
 use threadseal::store::home;
 use threadseal::{
     Error, KeyUsage, LocalSigner, OpenedHome, PrivateKey, PublicKey, TrustStore, Writer,
@@ -81,6 +82,20 @@ impl Trust {
         let gathered = gather(&trusted, &for_usages, &pinned);
         gathered.map(Self).map_err(|error| raised(py, &error))
     }
+}
+
+fn known_in(heads: &dyn HeadStore, folder: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
+    let is_in = |place: &str| Path::new(place).parent() == Some(folder);
+    let records = heads.records_in(&|places| places.iter().any(|place| is_in(place)))?;
+    let mut found = Vec::new();
+    for record in records {
+        let Some(stored) = heads.fetch(&record)? else {
+            continue;
+        };
+        let place = stored.path_hint.filter(|place| is_in(place));
+        found.extend(place.map(PathBuf::from).zip(stored.thread.map(|thread| thread.to_string())));
+    }
+    Ok(found)
 }
 
 fn gather(
@@ -170,6 +185,12 @@ impl Identity {
         let known = py.detach(|| self.0.host().heads.find_by_place(kind, path));
         let known = known.map_err(|error| raised(py, &error))?;
         Ok(known.map(|stored| stored.head.to_string()))
+    }
+
+    /// The records, as (path, thread), that are known here and lie in `folder`, an absolute path.
+    fn known_in(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<(PathBuf, String)>> {
+        let found = py.detach(|| known_in(&*self.0.host().heads, &folder));
+        found.map_err(|error| raised(py, &error))
     }
 
     /// The ids of this key and of those that it replaced in its home.

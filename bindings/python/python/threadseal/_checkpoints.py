@@ -7,25 +7,27 @@ SealedSaver ─► Lineage ─► Recorder     one native record for each thread
 The record has no value of a channel, only digests. This module reads no database.
 """
 
+import asyncio
 import hashlib
 import os
 import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from . import _native
-from ._errors import NotVerified, StorageFailed
-from ._named import open_named, path_of
+from ._errors import NotVerified, StorageFailed, ThreadSealError
+from ._gate import Gate
+from ._named import OWN_EVENTS, open_named, path_of
 from .home import Identity
 from .recorder import Recorder
-from .verifying import Event, open_session
+from .verifying import Event, Session, open_session
 
 Key = tuple[str, str]
 """The namespace and the id of a checkpoint."""
@@ -41,6 +43,12 @@ SOON_SECONDS = 0.003
 
 LATER_SECONDS = 0.02
 """How long the seal on kept writes waits for a checkpoint."""
+
+MAX_PAUSES = 40
+"""How often something that may get its seal now is looked at again."""
+
+PAUSE_SECONDS = 0.05
+"""The time between two looks."""
 
 MAX_SEALING = 4
 """The most threads of a saver that seal for runs that continue."""
@@ -104,6 +112,8 @@ class Link:
     values: Mapping[str, str]
     may_be_gone: bool = False
     gone: bool = False
+    ends_history: bool = False
+    """Was its thread deleted as a whole? Then a history begins after it."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,10 @@ class Lineage:
 
     def __init__(self, thread_id: str, path: Path, recorder: Recorder | None, start: Start, later: Start) -> None:
         self.thread_id, self.path, self.recorder = thread_id, path, recorder
+        self.gate = Gate()
+        """Keeps deletions apart from what is kept."""
+        self.reread: Callable[[], Lineage] | None = None
+        """Gives what is sealed now, where another process writes it."""
         self.users = 0
         """The calls that use it."""
         self.lock = threading.RLock()
@@ -150,7 +164,7 @@ class Lineage:
         self._is_soon = self._is_later = False
         self._sealed = threading.Condition(self.lock)
         self._sealing = False
-        self._coming = 0
+        self._coming: Counter[Key] = Counter()
         self._calls: list[_Call] = []
         self._last = _Call(())
         self._last.done = True
@@ -177,15 +191,29 @@ class Lineage:
         """What is sealed so far, while another process may write it."""
         path = path_of(folder, thread_id)
         # Read first: the record is never older than what is known of it.
-        known = identity._inner.known_at(str(path))
+        known = _known_soon(identity, path)
         session = open_session(path, need="vouched", trust=identity.trust)
         if known is None or not _follows(session.head, known):
             raise NotVerified(f"{path} went back: it has head {session.head}, and {known} is known")
-        events = tuple(session)
-        if [event.payload["name"] for event in events if event.type == "langgraph_named"] != [thread_id]:
+        events = tuple(event for event in session if event.type not in OWN_EVENTS)
+        names = [event.payload["name"] for event in events if event.type == "langgraph_named"]
+        # A record that begins has no event before its name.
+        if names != [thread_id] and events:
             raise NotVerified(f"{path} does not have the seals of {thread_id!r}")
         opened = cls(thread_id, path, None, lambda _: None, lambda _: None)._of(events)
+        opened.reread = lambda: cls.reading(folder, thread_id, identity)
         return opened
+
+    def has_changed(self, ns: str, id: str, before: int) -> bool:
+        """Did what is sealed of a checkpoint change since then?"""
+        self.refresh()
+        return self.changes[ns, id] != before
+
+    def refresh(self) -> None:
+        """What is sealed now, where another process writes it."""
+        if self.reread is not None:
+            now = self.reread()
+            self.links, self.writes, self.changes = now.links, now.writes, now.changes
 
     def _of(self, events: Iterable[Event]) -> "Lineage":
         for event in events:
@@ -208,19 +236,19 @@ class Lineage:
         call = self._recorded([("writes_coming", event)])
         with self.lock:
             self._sealed.wait_for(lambda: call.done, SOON_SECONDS)
-            self._sealed.wait_for(lambda: call.done or self._coming == 0)
+            self._sealed.wait_for(lambda: call.done or not self._coming)
         self._until(call)
 
     @contextmanager
-    def coming(self) -> Generator[None]:
+    def coming(self, ns: str, id: str) -> Generator[None]:
         """A block in which a checkpoint is kept, and then sealed."""
         with self.lock:
-            self._coming += 1
+            self._coming[ns, id] += 1
         try:
             yield
         finally:
             with self.lock:
-                self._coming -= 1
+                self._coming -= Counter([(ns, id)])
                 self._sealed.notify_all()
 
     def seal_checkpoint(self, event: Mapping[str, Any]) -> None:
@@ -321,14 +349,27 @@ class Lineage:
         elif event_type in ("writes_coming", "writes_sealed"):
             self._apply_writes(event, event_type == "writes_sealed")
             self.changes[event["ns"], event["id"]] += 1
-        elif event_type == "checkpoints_may_go":
+        elif event_type in ("checkpoints_may_go", "checkpoints_gone", "checkpoints_stay"):
             for ns, id in event["ids"]:
-                self.links[ns, id].may_be_gone = True
-        elif event_type == "checkpoints_gone":
-            for ns, id in event["ids"]:
-                self.links[ns, id].gone = True
+                link = self.links[ns, id]
+                link.may_be_gone = event_type == "checkpoints_may_go"
+                link.gone = event_type == "checkpoints_gone"
                 self.changes[ns, id] += 1
                 self.verified.discard((ns, id))
+            self._loosen_writes()
+        elif event_type == "thread_deleted":
+            for link in self.links.values():
+                link.gone = link.ends_history = True
+            self.changes.update({*self.links, *self.writes})
+            self.verified.clear()
+            self.writes.clear()
+
+    def _loosen_writes(self) -> None:
+        """A pruning may remove the writes of a checkpoint that is not there yet."""
+        for key, writes in self.writes.items():
+            if key not in self.links:
+                self.changes[key] += 1
+                writes.update({place: replace(write, kept=False) for place, write in writes.items()})
 
     def _apply_writes(self, event: Mapping[str, Any], kept: bool) -> None:
         writes = self.writes.setdefault((event["ns"], event["id"]), {})
@@ -353,10 +394,22 @@ class Lineage:
         with self.lock:
             return {ns for ns, _ in self.links}
 
-    def newest(self, ns: str) -> str | None:
-        """The id of the newest checkpoint of a namespace; None where there is none."""
+    def newest(self, ns: str, before: str | None = None) -> str | None:
+        """The id of the newest checkpoint of a namespace, before another one; None where there is none."""
         with self.lock:
-            return max((id for (of, id), link in self.links.items() if of == ns and not link.gone), default=None)
+            there = (id for (of, id), link in self.links.items() if of == ns and not link.gone)
+            return max((id for id in there if before is None or id < before), default=None)
+
+    def is_gone(self, ns: str, id: str | None) -> bool:
+        """Was this checkpoint deleted, or the whole namespace?"""
+        with self.lock:
+            chosen = [link.gone for (of, one), link in self.links.items() if of == ns and id in (None, one)]
+            return bool(chosen) and all(chosen)
+
+    def is_empty(self) -> bool:
+        """Is nothing sealed that a deletion takes away?"""
+        with self.lock:
+            return not self.writes and all(link.gone for link in self.links.values())
 
     def link(self, ns: str, id: str) -> Link | None:
         """The checkpoint, if it is sealed and was not deleted."""
@@ -377,10 +430,10 @@ class Lineage:
                     break
         return found
 
-    def is_busy(self) -> bool:
-        """Is a checkpoint being kept, which has no seal yet?"""
+    def may_get_seal(self, ns: str, id: str) -> bool:
+        """Is this checkpoint, which has no seal, being kept? Of another process no one knows."""
         with self.lock:
-            return self._coming > 0
+            return self.links.get((ns, id)) is None and (self.recorder is None or (ns, id) in self._coming)
 
     def history(self, ns: str, id: str, channel: str) -> tuple[list[tuple[str, Write]], str | None]:
         """The sealed writes to a channel along the ancestors, oldest first, and the digest of their seed.
@@ -392,6 +445,8 @@ class Lineage:
             parent = self.links[ns, id].parent
             seed: str | None = None
             while parent is not None and seed is None and (link := self.links.get((ns, parent))) is not None:
+                if link.ends_history:
+                    break
                 newest_first.append(
                     [pair for pair in self.ordered_writes(ns, parent) if channel in channels_of(pair[1])]
                 )
@@ -435,7 +490,7 @@ class Lineage:
                 self.refuse(ns, id, "is not in the database any more: it was removed, or the database went back")
             if found.id != id:
                 self.refuse(ns, id, f"is another one in the database: {found.id!r}")
-            if found.parent != link.parent:
+            if found.parent != link.parent and not (found.parent is None and self._has_lost_parent(ns, link)):
                 self.refuse(ns, id, "has another parent than it was sealed with")
             if found.frame != link.frame:
                 self.refuse(ns, id, "was changed: its versions, its time, or what it runs next")
@@ -445,6 +500,11 @@ class Lineage:
             if differ:
                 self.refuse(ns, id, f"was changed: channel {', '.join(sorted(differ))}")
             return self._places_of_writes(ns, id, found)
+
+    def _has_lost_parent(self, ns: str, link: Link) -> bool:
+        """Was its parent deleted? Some savers note it so."""
+        parent = None if link.parent is None else self.links.get((ns, link.parent))
+        return parent is not None and not _must_be_there(parent)
 
     def ordered_writes(self, ns: str, id: str) -> list[tuple[str, Write]]:
         """The task and the write of each, in the order in which LangGraph applies them."""
@@ -517,6 +577,15 @@ def _follows(head: str, known: str) -> bool:
     return head == known or (of == of_known and int(turn) > int(known_turn))
 
 
+def _known_soon(identity: Identity, path: Path) -> str | None:
+    """The known head of a record. One that begins has its file first."""
+    for _ in range(MAX_PAUSES):
+        if (known := identity._inner.known_at(str(path))) is not None:
+            return str(known)
+        time.sleep(PAUSE_SECONDS)
+    return None
+
+
 def _must_be_there(link: Link) -> bool:
     return not link.gone and not link.may_be_gone
 
@@ -530,6 +599,8 @@ class Lineages:
 
     def _begin(self) -> None:
         self._open: dict[str, Lineage] = {}
+        self.gate = Gate()
+        """Keeps deletions in all threads apart from what is kept."""
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_SEALING, "threadseal")
         self._later = ThreadPoolExecutor(1, "threadseal-later")
@@ -547,12 +618,15 @@ class Lineages:
         A reader, which begins none, gets it when all that was recorded is sealed.
         """
         with self._of_this_process()._lock:
-            found = self._open.pop(thread_id, None)
+            found, failed = self._open.pop(thread_id, None), None
             if found is not None and found.failed is not None:
                 found.close()
-                found = None
+                found, failed = None, found
             if found is None:
                 found = self._opened(thread_id, create)
+                if found is not None and failed is not None:
+                    # Calls that began before it failed may not have ended.
+                    found.gate = failed.gate
             if found is not None:
                 found.users += 1
             if found is not None and found.recorder is not None:
@@ -596,14 +670,79 @@ class Lineages:
             if lineage is not None:
                 self.leave(lineage)
 
+    @contextmanager
+    def keeping(self, thread_id: str) -> Generator[Lineage]:
+        """The lineage of a thread, which is begun, for a block that keeps something."""
+        with self.gate.keeping(), self.using(thread_id, create=True) as lineage:
+            assert lineage is not None
+            with lineage.gate.keeping():
+                yield lineage
+
+    @asynccontextmanager
+    async def akeeping(self, thread_id: str) -> AsyncGenerator[Lineage]:
+        """As `keeping`."""
+        async with self.gate.akeeping():
+            lineage = await asyncio.to_thread(self.enter, thread_id, True)
+            assert lineage is not None
+            try:
+                async with lineage.gate.akeeping():
+                    yield lineage
+            finally:
+                self.leave(lineage)
+
+    @contextmanager
+    def alone(self, thread_ids: Iterable[str]) -> Generator[list[Lineage]]:
+        """The lineages of threads, for a block that deletes. No process keeps anything in them meanwhile."""
+        with ExitStack() as stack:
+            stack.enter_context(self.gate.keeping())
+            lineages: list[Lineage] = []
+            # In one order, so that two such calls do not wait for each other.
+            for thread_id in sorted(set(thread_ids)):
+                lineage = stack.enter_context(self.using(thread_id, create=True))
+                assert lineage is not None
+                stack.enter_context(lineage.gate.alone())
+                lineages.append(lineage)
+            yield lineages
+
+    @asynccontextmanager
+    async def aalone(self, thread_ids: Iterable[str]) -> AsyncGenerator[list[Lineage]]:
+        """As `alone`."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.gate.akeeping())
+            lineages: list[Lineage] = []
+            for thread_id in sorted(set(thread_ids)):
+                lineage = await asyncio.to_thread(self.enter, thread_id, True)
+                assert lineage is not None
+                stack.callback(self.leave, lineage)
+                await stack.enter_async_context(lineage.gate.aalone())
+                lineages.append(lineage)
+            yield lineages
+
+    def has(self, thread_id: str) -> bool:
+        """Does a thread have a record?"""
+        with self.using(thread_id) as lineage:
+            return lineage is not None
+
     def thread_ids(self) -> list[str]:
         """The threads that have a record in the folder."""
         found: list[str] = []
-        for path in sorted(self.folder.glob("*.jsonl")):
-            session = open_session(path, need="vouched", trust=self.identity.trust)
+        known = {path for path, thread in self.identity._inner.known_in(self.folder) if thread.startswith("langgraph/")}
+        for path in sorted({*self.folder.glob("*.jsonl"), *known}):
+            if not path.exists():
+                raise NotVerified(f"{path} is missing: it has the seals of a thread; hint: restore it")
+            session = self._session(path)
             named = (event.payload["name"] for event in session if event.type == "langgraph_named")
             found += [str(thread_id) for thread_id in named]
         return found
+
+    def _session(self, path: Path) -> Session:
+        try:
+            return open_session(path, need="vouched", trust=self.identity.trust)
+        except ThreadSealError:
+            # One that another process begins has no seal yet.
+            if self.identity._inner.known_at(str(path)) is None and _known_soon(self.identity, path) is None:
+                raise
+            return open_session(path, need="vouched", trust=self.identity.trust)
 
     def _close_unused(self) -> None:
         unused = [name for name, lineage in self._open.items() if lineage.users == 0]

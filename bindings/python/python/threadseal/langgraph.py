@@ -18,8 +18,10 @@ Install it with `pip install threadseal[langgraph]`.
 
 import asyncio
 import copy
+import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +40,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from ._checkpoints import Found, Key, Lineage, Lineages, Link, digest_of, fits
+from ._checkpoints import MAX_PAUSES, PAUSE_SECONDS, Found, Key, Lineage, Lineages, Link, digest_of, fits
 from ._errors import InvalidInput, NotVerified, StorageFailed
 from ._stored import Opaque, Undecoded
 from .home import Identity, StrPath
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 Writes = list[PendingWrite]
 Listed = list["CheckpointTuple | Place"]
 Places = list["Place"]
+Names = list[str]
 Events = list[tuple[str, Mapping[str, Any]]]
 
 MAX_READS = 20
@@ -146,44 +149,40 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its thread; verified with all its ancestors."""
         thread_id, ns, asked = _named(config)
-        with self._lineages.using(thread_id) as lineage:
-            if lineage is None or (id := asked or lineage.newest(ns)) is None:
+        for _ in range(MAX_PAUSES):
+            with self._lineages.using(thread_id) as lineage:
+                id = None if lineage is None else asked or lineage.newest(ns)
+                if lineage is not None and id is not None and lineage.link(ns, id) is not None:
+                    return self._with_ancestors(lineage, ns, id, config, asked)
                 stored = self.inner.get_tuple(config)
-                self._unsealed(thread_id, ns, asked, lineage, stored)
-                return None
-            if lineage.link(ns, id) is None:
-                stored = self.inner.get_tuple(config)
-                self._unsealed(thread_id, ns, id, lineage, stored)
-                return None
-            found = self._verified(lineage, ns, id, _at(config, ns, id, asked))
-            ancestors = lineage.unverified_ancestors(ns, id)
-            for ancestor in ancestors:
-                self._verified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
-            lineage.note_verified(ns, [id, *ancestors])
-            return found
+                if (coming := self._is_coming(thread_id, ns, lineage, stored)) is None:
+                    break
+                if not coming:
+                    return None
+            time.sleep(PAUSE_SECONDS)
+        self._unsealed(thread_id, ns, asked, lineage, stored)
+        return None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
         thread_id, ns, asked = _named(config)
-        lineage = await asyncio.to_thread(self._lineages.enter, thread_id)
-        try:
-            if lineage is None or (id := asked or lineage.newest(ns)) is None:
+        for _ in range(MAX_PAUSES):
+            lineage = await asyncio.to_thread(self._lineages.enter, thread_id)
+            try:
+                id = None if lineage is None else asked or lineage.newest(ns)
+                if lineage is not None and id is not None and lineage.link(ns, id) is not None:
+                    return await self._awith_ancestors(lineage, ns, id, config, asked)
                 stored = await self.inner.aget_tuple(config)
-                self._unsealed(thread_id, ns, asked, lineage, stored)
-                return None
-            if lineage.link(ns, id) is None:
-                stored = await self.inner.aget_tuple(config)
-                self._unsealed(thread_id, ns, id, lineage, stored)
-                return None
-            found = await self._averified(lineage, ns, id, _at(config, ns, id, asked))
-            ancestors = lineage.unverified_ancestors(ns, id)
-            for ancestor in ancestors:
-                await self._averified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
-            lineage.note_verified(ns, [id, *ancestors])
-            return found
-        finally:
-            if lineage is not None:
-                self._lineages.leave(lineage)
+                if (coming := self._is_coming(thread_id, ns, lineage, stored)) is None:
+                    break
+                if not coming:
+                    return None
+            finally:
+                if lineage is not None:
+                    self._lineages.leave(lineage)
+            await asyncio.sleep(PAUSE_SECONDS)
+        self._unsealed(thread_id, ns, asked, lineage, stored)
+        return None
 
     def list(
         self,
@@ -237,16 +236,24 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """The writes of channels along the ancestors; compared with the sealed ones, also where none is left."""
-        found = self.inner.get_delta_channel_history(config=self._pinned(config), channels=channels)
-        return self._checked_history(config, channels, found)
+        for left in reversed(range(MAX_READS)):
+            pinned, before = self._pinned(config)
+            found = self.inner.get_delta_channel_history(config=pinned, channels=channels)
+            if (checked := self._checked_history(pinned, channels, found, before, left)) is not None:
+                return checked
+        raise AssertionError("the last read gives a history or raises")
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As `get_delta_channel_history`."""
-        pinned = await asyncio.to_thread(self._pinned, config)
-        found = await self.inner.aget_delta_channel_history(config=pinned, channels=channels)
-        return await asyncio.to_thread(self._checked_history, config, channels, found)
+        for left in reversed(range(MAX_READS)):
+            pinned, before = await asyncio.to_thread(self._pinned, config)
+            found = await self.inner.aget_delta_channel_history(config=pinned, channels=channels)
+            checked = await asyncio.to_thread(self._checked_history, pinned, channels, found, before, left)
+            if checked is not None:
+                return checked
+        raise AssertionError("the last read gives a history or raises")
 
     # Writing: of a checkpoint the database first, then the seal; what a crash leaves between them is not used. Of
     # writes the seal first: after a crash the task writes again, and its database keeps the first ones.
@@ -260,20 +267,20 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Keeps a checkpoint and seals it."""
         thread_id, ns, parent = _named(config)
-        with self._lineages.using(thread_id, create=True) as lineage:
-            assert lineage is not None
-            with lineage.coming():
-                if self._may_skip(config, metadata):
-                    with self._stored.watching(checkpoint) as typed:
-                        kept = self.inner.put(config, checkpoint, metadata, new_versions)
-                    if self._seal_serialized(lineage, config, checkpoint, metadata, typed):
-                        return kept
-                taken, given = self._given(config, checkpoint, metadata)
-                with self._stored.watching(taken) as typed:
-                    kept = self.inner.put(config, taken, metadata, new_versions)
-                stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
-                self._seal_put(lineage, ns, parent, taken, given, stored)
-                self._learn(config, metadata, stored, typed)
+        with self._lineages.keeping(thread_id) as lineage, lineage.coming(ns, checkpoint["id"]):
+            if self._may_skip(config, metadata):
+                versions = _versions(lineage, ns, parent, checkpoint, new_versions)
+                with self._stored.watching(checkpoint) as typed:
+                    kept = self.inner.put(config, checkpoint, metadata, versions)
+                if self._seal_serialized(lineage, config, checkpoint, metadata, typed):
+                    return kept
+            taken, given = self._given(config, checkpoint, metadata)
+            versions = _versions(lineage, ns, parent, taken, new_versions)
+            with self._stored.watching(taken) as typed:
+                kept = self.inner.put(config, taken, metadata, versions)
+            stored = self.inner.get_tuple(_at(config, ns, checkpoint["id"], None))
+            self._seal_put(lineage, ns, parent, taken, given, stored)
+            self._learn(config, metadata, stored, typed)
             return kept
 
     async def aput(
@@ -285,31 +292,28 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """As `put`."""
         thread_id, ns, parent = _named(config)
-        lineage = await asyncio.to_thread(self._lineages.enter, thread_id, True)
-        assert lineage is not None
-        try:
-            with lineage.coming():
+        async with self._lineages.akeeping(thread_id) as lineage:
+            with lineage.coming(ns, checkpoint["id"]):
                 if self._may_skip(config, metadata):
+                    versions = _versions(lineage, ns, parent, checkpoint, new_versions)
                     with self._stored.watching(checkpoint) as typed:
-                        kept = await self.inner.aput(config, checkpoint, metadata, new_versions)
+                        kept = await self.inner.aput(config, checkpoint, metadata, versions)
                     if await asyncio.to_thread(self._seal_serialized, lineage, config, checkpoint, metadata, typed):
                         return kept
                 taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
+                versions = _versions(lineage, ns, parent, taken, new_versions)
                 with self._stored.watching(taken) as typed:
-                    kept = await self.inner.aput(config, taken, metadata, new_versions)
+                    kept = await self.inner.aput(config, taken, metadata, versions)
                 stored = await self.inner.aget_tuple(_at(config, ns, checkpoint["id"], None))
                 await asyncio.to_thread(self._seal_put, lineage, ns, parent, taken, given, stored)
                 self._learn(config, metadata, stored, typed)
             return kept
-        finally:
-            self._lineages.leave(lineage)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Keeps the writes of a task and seals them."""
-        with self._lineages.using(_named(config)[0], create=True) as lineage:
-            assert lineage is not None
+        with self._lineages.keeping(_named(config)[0]) as lineage:
             taken, event = self._writes_event(config, writes, task_id, task_path)
             lineage.seal_coming(event)
             self.inner.put_writes(config, taken, task_id, task_path)
@@ -319,72 +323,99 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        lineage = await asyncio.to_thread(self._lineages.enter, _named(config)[0], True)
-        assert lineage is not None
-        try:
+        async with self._lineages.akeeping(_named(config)[0]) as lineage:
             taken, event = await asyncio.to_thread(self._writes_event, config, writes, task_id, task_path)
             await asyncio.to_thread(lineage.seal, "writes_coming", event)
             await self.inner.aput_writes(config, taken, task_id, task_path)
             await asyncio.to_thread(lineage.seal_kept, event)
-        finally:
-            self._lineages.leave(lineage)
 
-    # Deleting: the seal first. What a crash leaves in the database has no seal then.
+    # Deleting: the seal first. What a crash leaves in the database has no seal then. No call keeps anything meanwhile.
 
     def delete_thread(self, thread_id: str) -> None:
         """Deletes a thread. Its record stays and shows that it was deleted."""
-        self._seal_gone([str(thread_id)], _all)
-        self.inner.delete_thread(thread_id)
+        name = str(thread_id)
+        self._lineages.refuse_reader(f"thread {name!r}")
+        if self._lineages.has(name) or self._has_rows(name):
+            with self._lineages.alone([name]) as lineages:
+                self._seal_deleted(lineages)
+                self.inner.delete_thread(name)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
-        await asyncio.to_thread(self._seal_gone, [str(thread_id)], _all)
-        await self.inner.adelete_thread(thread_id)
+        name = str(thread_id)
+        self._lineages.refuse_reader(f"thread {name!r}")
+        if await asyncio.to_thread(self._lineages.has, name) or await self._ahas_rows(name):
+            async with self._lineages.aalone([name]) as lineages:
+                await asyncio.to_thread(self._seal_deleted, lineages)
+                await self.inner.adelete_thread(name)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Deletes the checkpoints of runs, in all threads that have a record here."""
+        """Deletes the checkpoints of runs, in all threads that have a record here.
+
+        No other process may continue one of these runs meanwhile.
+        """
         self._refuse_lacking("delete_for_runs")
-        self._seal_runs_gone(run_ids)
-        self.inner.delete_for_runs(run_ids)
+        with self._lineages.gate.alone(), ExitStack() as held:
+            self._seal_runs_gone(run_ids, held)
+            self.inner.delete_for_runs(run_ids)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
         self._refuse_lacking("adelete_for_runs")
-        await asyncio.to_thread(self._seal_runs_gone, run_ids)
-        await self.inner.adelete_for_runs(run_ids)
+        async with self._lineages.gate.aalone():
+            with ExitStack() as held:
+                await asyncio.to_thread(self._seal_runs_gone, run_ids, held)
+                await self.inner.adelete_for_runs(run_ids)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Deletes all checkpoints of threads, or all but those that the newest needs."""
         self._refuse_lacking("prune")
-        self._seal_prune(thread_ids, strategy)
-        self.inner.prune(thread_ids, strategy=strategy)
-        for thread_id in thread_ids:
-            self._seal_pruned(thread_id, list(self.inner.list(_config(thread_id))))
+        asked = list(dict.fromkeys(map(str, thread_ids)))
+        names = [name for name in asked if self._is_pruned(name, strategy, self._has_rows(name))]
+        with self._lineages.alone(names) as lineages:
+            for lineage in lineages:
+                newest = [self.inner.get_tuple(_in(lineage.thread_id, ns)) for ns in lineage.namespaces()]
+                self._seal_prune(lineage, strategy, newest)
+            self.inner.prune(names, strategy=strategy)
+            for lineage in lineages:
+                self._seal_pruned(lineage, list(self.inner.list(_config(lineage.thread_id))))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
         self._refuse_lacking("aprune")
-        await asyncio.to_thread(self._seal_prune, thread_ids, strategy)
-        await self.inner.aprune(thread_ids, strategy=strategy)
-        for thread_id in thread_ids:
-            left = [row async for row in self.inner.alist(_config(thread_id))]
-            await asyncio.to_thread(self._seal_pruned, thread_id, left)
+        names: Names = []
+        for name in dict.fromkeys(map(str, thread_ids)):
+            if await asyncio.to_thread(self._is_pruned, name, strategy, await self._ahas_rows(name)):
+                names.append(name)
+        async with self._lineages.aalone(names) as lineages:
+            for lineage in lineages:
+                newest = [await self.inner.aget_tuple(_in(lineage.thread_id, ns)) for ns in lineage.namespaces()]
+                await asyncio.to_thread(self._seal_prune, lineage, strategy, newest)
+            await self.inner.aprune(names, strategy=strategy)
+            for lineage in lineages:
+                left = [row async for row in self.inner.alist(_config(lineage.thread_id))]
+                await asyncio.to_thread(self._seal_pruned, lineage, left)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copies a thread. The copies must be what was sealed of the source; then they are sealed too."""
         self._refuse_lacking("copy_thread")
-        source = self._whole(source_thread_id, list(self.list(_config(source_thread_id))))
-        self.inner.copy_thread(source_thread_id, target_thread_id)
-        copies = list(self.inner.list(_config(target_thread_id)))
-        self._seal_copies(source_thread_id, target_thread_id, source, copies)
+        of, to = self._copied_names(source_thread_id, target_thread_id)
+        # The record of the target is there before its rows are: what a crash leaves of them has no seal.
+        with self._lineages.alone([of, to]):
+            source = self._whole(of, list(self.list(_config(of))))
+            self.inner.copy_thread(of, to)
+            copies = list(self.inner.list(_config(to)))
+            self._seal_copies(of, to, source, copies)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
         self._refuse_lacking("acopy_thread")
-        source = self._whole(source_thread_id, [row async for row in self.alist(_config(source_thread_id))])
-        await self.inner.acopy_thread(source_thread_id, target_thread_id)
-        copies = [row async for row in self.inner.alist(_config(target_thread_id))]
-        await asyncio.to_thread(self._seal_copies, source_thread_id, target_thread_id, source, copies)
+        of, to = await asyncio.to_thread(self._copied_names, source_thread_id, target_thread_id)
+        async with self._lineages.aalone([of, to]):
+            source = self._whole(of, [row async for row in self.alist(_config(of))])
+            await self.inner.acopy_thread(of, to)
+            copies = [row async for row in self.inner.alist(_config(to))]
+            await asyncio.to_thread(self._seal_copies, of, to, source, copies)
 
     # What a saver has besides.
 
@@ -393,12 +424,14 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
         Nothing shows what was changed before; look at it first.
         """
-        return self._adopt(str(thread_id), list(self.inner.list(_config(thread_id))))
+        with self._lineages.alone([str(thread_id)]) as lineages:
+            return self._adopt(lineages[0], list(self.inner.list(_config(thread_id))))
 
     async def aadopt_thread(self, thread_id: str) -> int:
         """As `adopt_thread`."""
-        rows = [row async for row in self.inner.alist(_config(thread_id))]
-        return await asyncio.to_thread(self._adopt, str(thread_id), rows)
+        async with self._lineages.aalone([str(thread_id)]) as lineages:
+            rows = [row async for row in self.inner.alist(_config(thread_id))]
+            return await asyncio.to_thread(self._adopt, lineages[0], rows)
 
     def release(self) -> None:
         """Gives the records of all threads up, so that another process may continue them."""
@@ -470,30 +503,72 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # Comparing.
 
+    def _with_ancestors(
+        self, lineage: Lineage, ns: str, first: str, config: RunnableConfig, asked: str | None
+    ) -> CheckpointTuple | None:
+        """The checkpoint, or where the newest was deleted meanwhile the one before it, with all its ancestors."""
+        id: str | None = first
+        found: CheckpointTuple | None = None
+        while id is not None and found is None:
+            if (found := self._verified(lineage, ns, id, _at(config, ns, id, asked))) is not None:
+                ancestors = lineage.unverified_ancestors(ns, id)
+                for ancestor in ancestors:
+                    self._verified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
+                lineage.note_verified(ns, [id, *ancestors])
+            id = None if asked else lineage.newest(ns, before=id)
+        return found
+
+    async def _awith_ancestors(
+        self, lineage: Lineage, ns: str, first: str, config: RunnableConfig, asked: str | None
+    ) -> CheckpointTuple | None:
+        id: str | None = first
+        found: CheckpointTuple | None = None
+        while id is not None and found is None:
+            if (found := await self._averified(lineage, ns, id, _at(config, ns, id, asked))) is not None:
+                ancestors = lineage.unverified_ancestors(ns, id)
+                for ancestor in ancestors:
+                    await self._averified(lineage, ns, ancestor, _at(config, ns, ancestor, None))
+                lineage.note_verified(ns, [id, *ancestors])
+            id = None if asked else lineage.newest(ns, before=id)
+        return found
+
     def _verified(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint, compared; None where it was deleted meanwhile. Where a run changes it, it is read again."""
+        """The checkpoint, compared; None where it was deleted meanwhile. Where its seals change, it is read again."""
         for _ in range(MAX_READS):
             before = lineage.changes[ns, id]
-            if lineage.link(ns, id) is None:
+            if (link := lineage.link(ns, id)) is None:
                 return None
             try:
-                return self._checked(lineage, ns, id, self._read(lineage, ns, id, config))
+                stored = self._read(lineage, ns, id, config)
+                if stored is None and link.may_be_gone:
+                    return None
+                found, unsealed = self._checked(lineage, ns, id, stored)
             except NotVerified:
-                if lineage.changes[ns, id] == before:
+                if not lineage.has_changed(ns, id, before):
                     raise
+            else:
+                if not unsealed or not lineage.has_changed(ns, id, before):
+                    _warn_of_writes(id, unsealed)
+                    return found
         lineage.refuse(ns, id, "changes while it is read")
 
     async def _averified(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
         for _ in range(MAX_READS):
             before = lineage.changes[ns, id]
-            if lineage.link(ns, id) is None:
+            if (link := lineage.link(ns, id)) is None:
                 return None
             try:
                 stored = await self._aread(lineage, ns, id, config)
-                return await asyncio.to_thread(self._checked, lineage, ns, id, stored)
+                if stored is None and link.may_be_gone:
+                    return None
+                found, unsealed = await asyncio.to_thread(self._checked, lineage, ns, id, stored)
             except NotVerified:
-                if lineage.changes[ns, id] == before:
+                if not await asyncio.to_thread(lineage.has_changed, ns, id, before):
                     raise
+            else:
+                if not unsealed or not await asyncio.to_thread(lineage.has_changed, ns, id, before):
+                    _warn_of_writes(id, unsealed)
+                    return found
         lineage.refuse(ns, id, "changes while it is read")
 
     def _read(self, lineage: Lineage, ns: str, id: str, config: RunnableConfig) -> CheckpointTuple | None:
@@ -511,19 +586,26 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def _refuse_unreadable(self, lineage: Lineage, ns: str, id: str, error: Exception) -> NoReturn:
         lineage.refuse(ns, id, f"cannot be read: {type(error).__name__}: {error}")
 
-    def _checked(self, lineage: Lineage, ns: str, id: str, row: CheckpointTuple | None) -> CheckpointTuple | None:
-        """The checkpoint if it is the sealed one, with its sealed writes alone."""
+    def _checked(self, lineage: Lineage, ns: str, id: str, row: CheckpointTuple | None) -> tuple[CheckpointTuple, int]:
+        """The checkpoint if it is the sealed one, with its sealed writes alone, and how many others it has."""
         try:
             found = None if row is None else self._found(row)
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             self._refuse_unreadable(lineage, ns, id, error)
         places = lineage.check(ns, id, found)
+        assert row is not None
+        return self._decoded(row, places), len(row.pending_writes or ()) - len(places)
+
+    def _is_coming(self, thread_id: str, ns: str, lineage: Lineage | None, row: CheckpointTuple | None) -> bool | None:
+        """Is its seal coming? True: look again; False: this process keeps it now; None: no seal is on its way."""
         if row is None:
             return None
-        unsealed = len(row.pending_writes or ()) - len(places)
-        if unsealed:
-            _warn(f"checkpoint {id!r} has {unsealed} writes without a seal, which are not used")
-        return self._decoded(row, places)
+        if lineage is None:
+            # Its thread may have begun meanwhile.
+            return self._lineages.has(thread_id) or None
+        if not lineage.may_get_seal(ns, _id(row)):
+            return None
+        return lineage.recorder is None
 
     def _unsealed(
         self, thread_id: str, ns: str, asked: str | None, lineage: Lineage | None, row: CheckpointTuple | None
@@ -532,9 +614,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         if row is None:
             return
         if lineage is None:
-            raise NotVerified(
-                f"thread {thread_id!r} has checkpoints and no seal; hint: adopt_thread, if you trust them"
-            )
+            _refuse_without_seals(thread_id)
         id = _id(row)
         gone = lineage.links.get((ns, id))
         if gone is not None and gone.gone:
@@ -546,21 +626,33 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def _listed(self, rows: Iterable[CheckpointTuple]) -> Listed:
         """Of these checkpoints the sealed ones, checked; of one that differs the place, to read it again."""
         found: Listed = []
-        for row in rows:
-            thread_id, ns, id = _named(row.config)
-            id = id or _id(row)
-            with self._lineages.using(thread_id) as lineage:
+        last = time.monotonic() + MAX_PAUSES * PAUSE_SECONDS
+        with ExitStack() as stack:
+            lineages: dict[str, Lineage | None] = {}
+            for row in rows:
+                thread_id, ns, id = _named(row.config)
+                id = id or _id(row)
+                if thread_id not in lineages:
+                    lineages[thread_id] = stack.enter_context(self._lineages.using(thread_id))
+                lineage = lineages[thread_id]
+                while (coming := self._is_coming(thread_id, ns, lineage, row)) and time.monotonic() < last:
+                    time.sleep(PAUSE_SECONDS)
+                    if lineage is not None:
+                        lineage.refresh()
+                if coming is False:
+                    continue
                 if lineage is None or lineage.link(ns, id) is None:
-                    # What a run keeps now has no seal yet.
-                    if lineage is None or not lineage.is_busy():
-                        self._unsealed(thread_id, ns, None, lineage, row)
+                    self._unsealed(thread_id, ns, None, lineage, row)
                     continue
                 try:
-                    checked = self._checked(lineage, ns, id, row)
+                    checked, unsealed = self._checked(lineage, ns, id, row)
                 except NotVerified:
                     found.append(Place(thread_id, ns, id))
                 else:
-                    found += [] if checked is None else [checked]
+                    # Beside another process, a write may have got its seal since.
+                    found.append(Place(thread_id, ns, id) if unsealed and lineage.reread is not None else checked)
+                    if found[-1] is checked:
+                        _warn_of_writes(id, unsealed)
         return found
 
     def _wanted(self, config: RunnableConfig | None, before: RunnableConfig | None) -> "Sequence[Place]":
@@ -599,22 +691,36 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         if row is not None and not filter and limit is None:
             raise NotVerified(f"the list of thread {place.thread_id!r} lacks checkpoint {place.id!r}")
 
-    def _pinned(self, config: RunnableConfig) -> RunnableConfig:
-        """`config` with the id of the newest sealed checkpoint, where it has none."""
+    def _pinned(self, config: RunnableConfig) -> tuple[RunnableConfig, int]:
+        """`config` with the id of the newest sealed checkpoint, where it has none; and how often its seals changed."""
         thread_id, ns, asked = _named(config)
         with self._lineages.using(thread_id) as lineage:
-            id = asked or (None if lineage is None else lineage.newest(ns))
-        return config if id is None else _at(config, ns, id, asked)
+            if lineage is None:
+                return config, 0
+            id = asked or lineage.newest(ns)
+            return config if id is None else _at(config, ns, id, asked), lineage.changes.total()
 
     def _checked_history(
-        self, config: RunnableConfig, channels: Sequence[str], found: Mapping[str, DeltaChannelHistory]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        thread_id, ns, asked = _named(config)
+        self,
+        config: RunnableConfig,
+        channels: Sequence[str],
+        found: Mapping[str, DeltaChannelHistory],
+        before: int,
+        left: int,
+    ) -> Mapping[str, DeltaChannelHistory] | None:
+        """The history, compared; None where seals changed since `before`, so that it is to be read again."""
+        thread_id, ns, id = _named(config)
         with self._lineages.using(thread_id) as lineage:
-            id = asked or (None if lineage is None else lineage.newest(ns))
             if lineage is None or id is None or lineage.link(ns, id) is None:
+                if lineage is not None and lineage.is_gone(ns, id):
+                    raise StorageFailed(f"thread {thread_id!r} was deleted while it was read; hint: read it again")
                 raise NotVerified(f"thread {thread_id!r} has no sealed checkpoint {id!r}")
-            return {name: self._history(lineage, ns, id, name, found[name]) for name in channels}
+            try:
+                return {name: self._history(lineage, ns, id, name, found[name]) for name in channels}
+            except NotVerified:
+                if left == 0 or lineage.changes.total() == before:
+                    raise
+                return None
 
     def _history(
         self, lineage: Lineage, ns: str, id: str, channel: str, found: DeltaChannelHistory
@@ -738,45 +844,77 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         if getattr(type(self.inner), name) is getattr(BaseCheckpointSaver, name):
             raise NotImplementedError(f"{type(self.inner).__name__} has no {name}")
 
-    def _seal_gone(self, thread_ids: Sequence[str], chosen: Callable[[Key, Link], bool]) -> None:
-        for thread_id in thread_ids:
-            self._lineages.refuse_reader(f"thread {thread_id!r}")
-            with self._lineages.using(thread_id) as lineage:
-                if lineage is None:
-                    continue
-                ids = [[*key] for key, link in lineage.links.items() if not link.gone and chosen(key, link)]
-                if ids:
-                    lineage.seal("checkpoints_gone", {"ids": ids})
+    def _has_rows(self, thread_id: str) -> bool:
+        return next(iter(self.inner.list(_config(thread_id), limit=1)), None) is not None
 
-    def _seal_runs_gone(self, run_ids: Sequence[str]) -> None:
+    async def _ahas_rows(self, thread_id: str) -> bool:
+        return [row async for row in self.inner.alist(_config(thread_id), limit=1)] != []
+
+    def _seal_deleted(self, lineages: Iterable[Lineage]) -> None:
+        for lineage in lineages:
+            if not lineage.is_empty():
+                lineage.seal("thread_deleted", {})
+
+    def _seal_chosen(self, lineage: Lineage, event_type: str, chosen: Callable[[Key, Link], bool]) -> bool:
+        """Seals an event of those checkpoints that are not gone and are chosen. Is there one?"""
+        ids = [[*key] for key, link in lineage.links.items() if not link.gone and chosen(key, link)]
+        if ids:
+            lineage.seal(event_type, {"ids": ids})
+        return bool(ids)
+
+    def _seal_runs_gone(self, run_ids: Sequence[str], held: ExitStack) -> None:
+        """Seals that the checkpoints of runs go. The records of their threads stay open with `held`."""
         runs = {str(run) for run in run_ids}
-        self._seal_gone(self.thread_ids(), lambda _, link: link.run in runs)
+        for thread_id in self.thread_ids():
+            with ExitStack() as stack:
+                lineage = stack.enter_context(self._lineages.using(thread_id))
+                if lineage is not None and self._seal_chosen(
+                    lineage, "checkpoints_gone", lambda _, link: link.run in runs
+                ):
+                    held.push(stack.pop_all())
 
     def thread_ids(self) -> Sequence[str]:
         """The threads that have a record here."""
         return self._lineages.thread_ids()
 
-    def _seal_prune(self, thread_ids: Sequence[str], strategy: str) -> None:
-        if strategy == "delete":
-            self._seal_gone([str(thread_id) for thread_id in thread_ids], _all)
-            return
-        for thread_id in thread_ids:
-            with self._lineages.using(str(thread_id)) as lineage:
-                if lineage is None:
-                    continue
-                newest = {(ns, lineage.newest(ns)) for ns in lineage.namespaces()}
-                ids = [[*key] for key, link in lineage.links.items() if not link.gone and key not in newest]
-                if ids:
-                    lineage.seal("checkpoints_may_go", {"ids": ids})
+    def _is_pruned(self, thread_id: str, strategy: str, has_rows: bool) -> bool:
+        """Is there something of a thread to prune? What a thread without seals has is nothing to choose from."""
+        if self._lineages.has(thread_id) or not has_rows:
+            return has_rows
+        if strategy != "delete":
+            _refuse_without_seals(thread_id)
+        return True
 
-    def _seal_pruned(self, thread_id: str, left: Sequence[CheckpointTuple]) -> None:
+    def _seal_prune(self, lineage: Lineage, strategy: str, newest: Iterable[CheckpointTuple | None]) -> None:
+        """Seals what a pruning may remove. A saver keeps the newest that it has: that must be the sealed one."""
+        if strategy == "delete":
+            self._seal_deleted([lineage])
+            return
+        for row in newest:
+            if row is not None and _id(row) != lineage.newest(_named(row.config)[1]):
+                raise NotVerified(
+                    f"cannot prune thread {lineage.thread_id!r}: its newest checkpoint {_id(row)!r} has no seal; "
+                    "hint: resume the thread"
+                )
+        kept = ("", lineage.newest(""))
+        self._seal_chosen(lineage, "checkpoints_may_go", lambda key, _: key != kept)
+
+    def _seal_pruned(self, lineage: Lineage, left: Sequence[CheckpointTuple]) -> None:
         there = {(_named(row.config)[1], _id(row)) for row in left}
-        self._seal_gone([str(thread_id)], lambda key, link: link.may_be_gone and key not in there)
+        self._seal_chosen(lineage, "checkpoints_gone", lambda key, link: link.may_be_gone and key not in there)
+        self._seal_chosen(lineage, "checkpoints_stay", lambda _, link: link.may_be_gone)
+
+    def _copied_names(self, source_thread_id: str, target_thread_id: str) -> tuple[str, str]:
+        of, to = str(source_thread_id), str(target_thread_id)
+        if not self._lineages.has(of):
+            self._refuse_copy(of)
+        return of, to
+
+    def _refuse_copy(self, thread_id: str) -> NoReturn:
+        raise InvalidInput(f"cannot copy thread {thread_id!r}: it has no sealed checkpoint")
 
     def _whole(self, thread_id: str, rows: Sequence[CheckpointTuple]) -> Sequence[CheckpointTuple]:
-        if not rows:
-            raise InvalidInput(f"cannot copy thread {thread_id!r}: it has no sealed checkpoint")
-        return rows
+        return rows or self._refuse_copy(thread_id)
 
     def _seal_copies(
         self,
@@ -800,17 +938,15 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                     events += of.events(ns, id, self._metadata(copied.metadata))
             lineage.seal_all(events)
 
-    def _adopt(self, thread_id: str, rows: Sequence[CheckpointTuple]) -> int:
-        with self._lineages.using(thread_id, create=True) as lineage:
-            assert lineage is not None
-            events: Events = [("thread_adopted", {"checkpoints": len(rows)})]
-            for row in reversed(rows):
-                ns = _named(row.config)[1]
-                if lineage.link(ns, _id(row)) is None:
-                    events += self._events_of(ns, row)
-            if len(events) > 1:
-                lineage.seal_all(events)
-            return sum(name == "checkpoint_sealed" for name, _ in events)
+    def _adopt(self, lineage: Lineage, rows: Sequence[CheckpointTuple]) -> int:
+        events: Events = [("thread_adopted", {"checkpoints": len(rows)})]
+        for row in reversed(rows):
+            ns = _named(row.config)[1]
+            if lineage.link(ns, _id(row)) is None:
+                events += self._events_of(ns, row)
+        if len(events) > 1:
+            lineage.seal_all(events)
+        return sum(name == "checkpoint_sealed" for name, _ in events)
 
     def _events_of(self, ns: str, row: CheckpointTuple) -> Events:
         """The events that seal a checkpoint as it is. Of its writes only the order is known, not the places."""
@@ -831,8 +967,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return events
 
 
-def _all(_: Key, __: Link) -> bool:
-    return True
+def _refuse_without_seals(thread_id: str) -> NoReturn:
+    raise NotVerified(f"thread {thread_id!r} has checkpoints and no seal; hint: adopt_thread, if you trust them")
+
+
+def _warn_of_writes(id: str, count: int) -> None:
+    if count:
+        _warn(f"checkpoint {id!r} has {count} writes without a seal, which are not used")
 
 
 def _warn(text: str) -> None:
@@ -878,6 +1019,15 @@ def _as_of(source_id: str, target_id: str, row: CheckpointTuple, copied: Checkpo
     return copied._replace(metadata=metadata)
 
 
+def _versions(
+    lineage: Lineage, ns: str, parent: str | None, checkpoint: Checkpoint, new: ChannelVersions
+) -> ChannelVersions:
+    """The versions of channels that are to be kept: all of them where the parent was deleted with its values."""
+    if parent is None or not lineage.is_gone(ns, parent):
+        return new
+    return {**{name: checkpoint["channel_versions"][name] for name in checkpoint["channel_values"]}, **new}
+
+
 def _values(row: CheckpointTuple) -> Mapping[str, Any]:
     return {} if isinstance(row.checkpoint, Opaque) else row.checkpoint["channel_values"]
 
@@ -893,6 +1043,10 @@ def _unlisted(wanted: Sequence[Place], rows: Sequence[CheckpointTuple | Place], 
 
 def _config(thread_id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread_id}}
+
+
+def _in(thread_id: str, ns: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
 
 
 def _at(config: RunnableConfig, ns: str, id: str, asked: str | None) -> RunnableConfig:

@@ -512,6 +512,10 @@ def remove_and_list(database: Database, saver: SealedSaver, identity: Identity, 
     for of, options in ((None, {}), (None, {"limit": 1}), (thread(), {"filter": {"source": "nothing"}})):
         with pytest.raises(NotVerified, match="not in the database"):
             by(saver, of, options)
+    saver.release()
+    path_of(saver._lineages.folder, "1").unlink()
+    with pytest.raises(NotVerified, match="is missing"):
+        by(saver, None, {})
 
 
 # T-PY-37
@@ -648,7 +652,7 @@ def test_a_history_of_a_delta_channel_that_was_cut_is_refused(
     for _ in range(2):
         graph.invoke({"log": ["asked"]}, thread())
     before = database.snapshot()
-    config = saver._pinned(thread())
+    config, _ = saver._pinned(thread())
 
     def attack(change: Callable[[], None]) -> None:
         change()
