@@ -7,6 +7,8 @@
 // that was changed, a checkpoint that is gone, an older state and a foreign write are refused before LangGraph resumes.
 
 import { createHash } from "node:crypto";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import {
   BaseCheckpointSaver, WRITES_IDX_MAP, compareWritesSortKeys, getCheckpointId, writesSortKey,
   type ChannelVersions, type Checkpoint, type CheckpointListOptions, type CheckpointMetadata, type CheckpointTuple,
@@ -14,7 +16,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { Appender, type AppenderOptions } from "./appender.js";
 import { InputError, StateError } from "./errors.js";
-import { ThreadLedger, type Effect, type Step } from "./ledger.js";
+import { ThreadLedger, fileOf, threadsIn, type Effect, type Step } from "./ledger.js";
 
 type Config = Parameters<BaseCheckpointSaver["getTuple"]>[0];
 
@@ -25,6 +27,14 @@ export interface SealedSaverOptions extends AppenderOptions {
 
 /** Threads whose state is held in memory; that of others is read again. */
 const MAX_HELD_THREADS = 1000;
+/** Looks at a deletion of another process that may have died. */
+const MAX_LOOKS = 100;
+/** The time between two looks. */
+const LOOK_MS = 50;
+/** The most times that a checkpoint is read while a run changes it. */
+const MAX_READS = 20;
+/** No thread has this id: its ledger names all threads. */
+const ALL_THREADS = "";
 
 /** Seals each checkpoint and each write of a saver. It wraps any `BaseCheckpointSaver`. */
 export class SealedSaver<V extends string | number = number> extends BaseCheckpointSaver<V> {
@@ -32,82 +42,173 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
   readonly #options: SealedSaverOptions;
   readonly #appender: Appender;
   readonly #ledgers = new Map<string, ThreadLedger<ThreadState>>();
+  readonly #threads: ThreadLedger<Set<string>>;
+  /** Threads that it names for sure. */
+  readonly #named = new Set<string>();
+  /** Deletions that did not end while this process looked. */
+  readonly #unended = new Set<string>();
 
   constructor(inner: BaseCheckpointSaver<V>, options: SealedSaverOptions) {
     super(inner.serde);
     this.#inner = inner;
     this.#options = options;
     this.#appender = new Appender(options.ledgers, options);
+    this.#threads = new ThreadLedger(options.ledgers, ALL_THREADS, this.#appender, options, () => new Set<string>(), applyThread);
   }
 
   async getTuple(config: Config): Promise<CheckpointTuple | undefined> {
     const { thread, ns } = placeOf(config);
-    const state = whole(await this.#ledger(thread).state());
-    const tuple = await this.#inner.getTuple(config);
-    const id = getCheckpointId(config) || undefined;
-    const space = state.space(ns);
-    if (tuple === undefined) {
-      const lost = id === undefined ? space.newestStored() : space.stored(id);
-      if (lost !== undefined) throw gone(thread, lost);
-      return undefined;
+    return this.#again(thread, async (state) => {
+      const tuple = await this.#inner.getTuple(config);
+      const id = getCheckpointId(config) || undefined;
+      const space = state.space(ns);
+      const isLeaving = tuple !== undefined && state.isLeaving(ns, tuple.checkpoint.id);
+      if (tuple === undefined || isLeaving) {
+        const lost = id === undefined ? space.newestStored() : space.stored(id);
+        if (lost !== undefined) throw gone(thread, lost);
+        return undefined;
+      }
+      if (id !== undefined && tuple.checkpoint.id !== id) throw refused(thread, id, "the store gave another checkpoint");
+      const newest = space.newestStored();
+      if (id === undefined && newest !== undefined && tuple.checkpoint.id < newest) {
+        throw refused(thread, tuple.checkpoint.id, `the store went back: checkpoint ${newest} was sealed after it`);
+      }
+      await this.#check(thread, ns, tuple, space);
+      return tuple;
+    });
+  }
+
+  /** Reads with the state of a thread; again where its steps continued meanwhile, so that a run is no alarm. */
+  async #again<T>(thread: string, read: (state: ThreadState) => Promise<T>): Promise<T> {
+    for (let left = MAX_READS; ; left -= 1) {
+      const state = await this.#settled(thread);
+      const { steps } = state;
+      try {
+        return await read(state);
+      } catch (error) {
+        if (!(error instanceof StateError) || left === 0) throw error;
+        const now = await this.#ledger(thread).state();
+        if (now.steps === steps && !now.isBusy) throw error;
+        // Another process may be between the store and the end of its step.
+        if (now.steps === steps) await pause(LOOK_MS);
+      }
     }
-    if (id !== undefined && tuple.checkpoint.id !== id) throw refused(thread, id, "the store gave another checkpoint");
-    const newest = space.newestStored();
-    if (id === undefined && newest !== undefined && tuple.checkpoint.id < newest) {
-      throw refused(thread, tuple.checkpoint.id, `the store went back: checkpoint ${newest} was sealed after it`);
+  }
+
+  /** The state of a thread. A deletion that runs now is waited for; of one whose process died, none knows that. */
+  async #settled(thread: string): Promise<ThreadState> {
+    for (let left = MAX_LOOKS; ; left -= 1) {
+      const state = await this.#ledger(thread).state();
+      const running = [...state.deletions].filter(([id, isRunning]) => isRunning && !this.#unended.has(id));
+      if (running.length === 0) return state;
+      if (left > 0) await pause(LOOK_MS);
+      else for (const [id] of running) this.#unended.add(id);
     }
-    await this.#check(thread, ns, tuple, space);
-    return tuple;
   }
 
   async *list(config: Config, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
+    const { thread_id: only } = configurableOf(config);
+    if (only !== undefined) {
+      yield* this.#list(config, options, [only]);
+      return;
+    }
+    // A thread that is gone as a whole is missed before the first one is given.
+    const all: CheckpointTuple[] = [];
+    for await (const tuple of this.#list(config, options, await this.#threadIds())) all.push(tuple);
+    yield* all;
+  }
+
+  async *#list(config: Config, options: CheckpointListOptions | undefined, threads: readonly string[]): AsyncGenerator<CheckpointTuple> {
     const lists = new Map<string, Expected[]>();
+    for (const thread of threads) lists.set(thread, expectedOf(await this.#settled(thread), config, options?.before));
     let [count, lowest] = [0, ""];
-    for await (const tuple of this.#inner.list(config, options)) {
-      const { thread, ns } = placeOf(tuple.config);
-      const { id } = tuple.checkpoint;
-      const state = whole(await this.#ledger(thread).state());
-      await this.#check(thread, ns, tuple, state.space(ns));
-      if (!lists.has(thread)) lists.set(thread, expectedOf(state, config, options?.before));
+    for await (const listed of this.#inner.list(config, options)) {
+      const { thread, ns } = placeOf(listed.config);
+      const { id } = listed.checkpoint;
+      const tuple = await this.#checked(thread, ns, listed);
+      if (!lists.has(thread)) lists.set(thread, expectedOf(await this.#settled(thread), config, options?.before));
       // What is newer in its namespace comes first; a filter may have left it out.
       for (const expected of lists.get(thread) ?? []) {
         if (expected.ns !== ns) continue;
         await this.#present(expected.takeDownTo(id).filter((other) => other !== id), expected);
       }
       [count, lowest] = [count + 1, count === 0 || id < lowest ? id : lowest];
-      yield tuple;
-    }
-    const { thread_id: thread } = configurableOf(config);
-    if (thread !== undefined && !lists.has(thread)) {
-      lists.set(thread, expectedOf(whole(await this.#ledger(thread).state()), config, options?.before));
+      if (tuple !== undefined) yield tuple;
     }
     // Of a list that a limit ended only what is newer than its last must be there.
     const end = options?.limit !== undefined && count >= options.limit ? lowest : "";
     for (const expected of [...lists.values()].flat()) await this.#present(expected.takeDownTo(end), expected);
   }
 
+  /** The ids of all threads: those that were begun with their name in a ledger, and others that have a ledger. */
+  async #threadIds(): Promise<string[]> {
+    const threads = new Set(await this.#threads.state());
+    const folder = path.resolve(this.#options.cwd ?? ".", this.#options.ledgers);
+    for (const { file, thread } of await threadsIn(folder)) {
+      if (file === fileOf(ALL_THREADS)) continue;
+      if (file !== fileOf(thread)) throw new StateError(`${file} is refused: it is the ledger of thread ${thread}`, { hint: "move it away" });
+      threads.add(thread);
+    }
+    return [...threads];
+  }
+
+  /** Has the ledger of all threads name this one, before its own begins. */
+  async #begin(thread: string): Promise<void> {
+    if (this.#named.has(thread)) return;
+    if (!(await this.#threads.state()).has(thread)) {
+      await this.#threads.step({ type: "thread_begun", payload: { thread_id: thread } }, async () => {});
+    }
+    this.#named.add(thread);
+  }
+
+  /** A checkpoint that was listed, as it was sealed; nothing where it was deleted meanwhile. */
+  async #checked(thread: string, ns: string, listed: CheckpointTuple): Promise<CheckpointTuple | undefined> {
+    const { id } = listed.checkpoint;
+    let tuple: CheckpointTuple | undefined = listed;
+    return this.#again(thread, async (state) => {
+      const found = tuple ?? (await this.#inner.getTuple(configOf(thread, ns, id)));
+      tuple = undefined;
+      const space = state.space(ns);
+      if (state.isLeaving(ns, id)) return undefined;
+      if (found === undefined) {
+        if (space.stored(id) !== undefined) throw gone(thread, id);
+        return undefined;
+      }
+      await this.#check(thread, ns, found, space);
+      return found;
+    });
+  }
+
   /** Refuses sealed checkpoints that the store does not have. It may have them and not have listed them. */
   async #present(ids: readonly string[], { thread, ns }: Expected): Promise<void> {
     for (const id of ids) {
-      const tuple = await this.#inner.getTuple({ configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } });
-      const space = whole(await this.#ledger(thread).state()).space(ns);
-      // It may have been deleted meanwhile.
-      if (space.stored(id) === undefined) continue;
-      if (tuple === undefined || tuple.checkpoint.id !== id) throw gone(thread, id);
-      await this.#check(thread, ns, tuple, space);
+      await this.#again(thread, async (state) => {
+        const tuple = await this.#inner.getTuple(configOf(thread, ns, id));
+        const space = state.space(ns);
+        // It may have been deleted meanwhile.
+        if (space.stored(id) === undefined) return;
+        if (tuple === undefined || tuple.checkpoint.id !== id) throw gone(thread, id);
+        await this.#check(thread, ns, tuple, space);
+      });
     }
   }
 
   async put(config: Config, checkpoint: Checkpoint, metadata: CheckpointMetadata, newVersions: ChannelVersions): Promise<Config> {
     const { thread, ns } = placeOf(config);
     const [stored, storedMetadata] = [await this.#fixed(checkpoint), await this.#fixed(metadata)];
+    const parent = configurableOf(config).checkpoint_id ?? null;
     const payload = {
-      thread_id: thread, checkpoint_ns: ns, checkpoint_id: checkpoint.id, parent_id: configurableOf(config).checkpoint_id ?? null,
+      thread_id: thread, checkpoint_ns: ns, checkpoint_id: checkpoint.id, parent_id: parent,
       checkpoint: stored.digest, metadata: storedMetadata.digest,
     };
-    // The copy is stored: a node that still holds the values cannot change what was sealed.
-    return this.#ledger(thread).step({ type: "checkpoint_put", payload }, () =>
-      this.#inner.put(config, stored.value as Checkpoint, storedMetadata.value as CheckpointMetadata, newVersions), whole);
+    await this.#writable(thread);
+    return this.#ledger(thread).step({ type: "checkpoint_put", payload }, (state) => {
+      // Where the parent was deleted, the values of all channels went with it.
+      const isFirst = parent !== null && !state.space(ns).checkpoints.has(parent);
+      const versions = isFirst ? { ...versionsOf(checkpoint), ...newVersions } : newVersions;
+      // The copy is stored: a node that still holds the values cannot change what was sealed.
+      return this.#inner.put(config, stored.value as Checkpoint, storedMetadata.value as CheckpointMetadata, versions);
+    });
   }
 
   async putWrites(config: Config, writes: PendingWrite[], taskId: string, taskPath?: string): Promise<void> {
@@ -120,31 +221,40 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
       writes: fixed.map(({ channel, digest }, at) => ({ idx: WRITES_IDX_MAP[channel] ?? at, channel, value: digest })),
     };
     const copies = fixed.map(({ channel, value }): PendingWrite => [channel, value]);
-    await this.#ledger(thread).step({ type: "writes_put", payload }, () => this.#inner.putWrites(config, copies, taskId, taskPath), whole);
+    await this.#writable(thread);
+    await this.#ledger(thread).step({ type: "writes_put", payload }, () => this.#inner.putWrites(config, copies, taskId, taskPath));
+  }
+
+  /** Names a thread that begins, and ends a deletion of it that did not end: what it left is not to come back. */
+  async #writable(thread: string): Promise<void> {
+    await this.#begin(thread);
+    if ((await this.#settled(thread)).deletions.size > 0) await this.deleteThread(thread);
   }
 
   async deleteThread(threadId: string): Promise<void> {
     const payload = { thread_id: threadId };
-    await this.#ledger(threadId).step({ type: "thread_deleted", payload }, () => this.#inner.deleteThread(threadId));
+    await this.#ledger(threadId).alone((step) => step({ type: "thread_deleted", payload }, () => this.#inner.deleteThread(threadId)));
   }
 
   /** Seals what the store has of a thread that is older than this saver; the number of its checkpoints.
    *
    * Nothing shows what was changed before: look at it first. */
   async adopt(threadId: string): Promise<number> {
-    const ledger = this.#ledger(threadId);
-    const state = whole(await ledger.state());
-    const found: CheckpointTuple[] = [];
-    for await (const tuple of this.#inner.list({ configurable: { thread_id: threadId } })) found.unshift(tuple);
-    let count = 0;
-    for (const tuple of found) {
-      const { ns } = placeOf(tuple.config);
-      if (state.space(ns).checkpoints.has(tuple.checkpoint.id)) continue;
-      // It is stored already.
-      for (const effect of await this.#effectsOf(threadId, ns, tuple)) await ledger.step(effect, async () => {});
-      count += 1;
-    }
-    return count;
+    await this.#begin(threadId);
+    const state = whole(await this.#settled(threadId));
+    return this.#ledger(threadId).alone(async (step) => {
+      const found: CheckpointTuple[] = [];
+      for await (const tuple of this.#inner.list({ configurable: { thread_id: threadId } })) found.unshift(tuple);
+      let count = 0;
+      for (const tuple of found) {
+        const { ns } = placeOf(tuple.config);
+        if (state.space(ns).checkpoints.has(tuple.checkpoint.id)) continue;
+        // It is stored already.
+        for (const effect of await this.#effectsOf(threadId, ns, tuple)) await step(effect, async () => {});
+        count += 1;
+      }
+      return count;
+    });
   }
 
   /** The steps that seal a checkpoint as it is. Of its writes only the order is known, not the places. */
@@ -232,6 +342,15 @@ interface Place {
 
 function configurableOf(config: Config): Place {
   return (config.configurable ?? {}) as Place;
+}
+
+function configOf(thread: string, ns: string, id: string): Config {
+  return { configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } };
+}
+
+/** The versions of all channels that have a value. */
+function versionsOf({ channel_values: values, channel_versions: versions }: Checkpoint): ChannelVersions {
+  return Object.fromEntries(Object.entries(versions).filter(([name]) => name in values));
 }
 
 function placeOf(config: Config): { thread: string; ns: string } {
@@ -340,11 +459,50 @@ function faultInOrder(sealed: readonly SealedWrite[], found: readonly string[]):
 class ThreadState {
   readonly thread: string;
   readonly spaces = new Map<string, Space>();
-  /** A deletion began and did not end: any part of the thread may be gone. */
-  isDeleting = false;
+  /** How many steps it is made of. */
+  steps = 0;
+  /** Deletions that did not complete, by the ids of their steps. Does it run, as far as the ledger knows? */
+  readonly deletions = new Map<string, boolean>();
+  /** What a deletion that did not complete may have left. It does not count any more. */
+  readonly #leaving = new Set<string>();
+  /** The steps that began, each with the number of deletions before it, and whether one ran. */
+  readonly #begun = new Map<string, { deletions: number; isBeside: boolean }>();
+  #deletions = 0;
 
   constructor(thread: string) {
     this.thread = thread;
+  }
+
+  /** Did a step begin that did not end? */
+  get isBusy(): boolean {
+    return this.#begun.size > 0;
+  }
+
+  isLeaving(ns: string, id: string): boolean {
+    return this.#leaving.has(`${ns}\n${id}`) && !this.space(ns).checkpoints.has(id);
+  }
+
+  /** Notes a step that keeps something. Is it known to be stored? Not where a deletion ran at its time. */
+  isKept({ id, status }: Step): boolean {
+    if (status === "started") this.#begun.set(id, { deletions: this.#deletions, isBeside: this.deletions.size > 0 });
+    const begun = this.#begun.get(id);
+    if (status !== "started") this.#begun.delete(id);
+    return status === "completed" && begun !== undefined && !begun.isBeside && begun.deletions === this.#deletions;
+  }
+
+  /** What was there is gone when a deletion begins. */
+  delete({ id, status }: Step): void {
+    if (status === "started") {
+      for (const [ns, { checkpoints }] of this.spaces) for (const other of checkpoints.keys()) this.#leaving.add(`${ns}\n${other}`);
+      this.spaces.clear();
+      this.#deletions += 1;
+    }
+    if (status === "completed") {
+      this.#leaving.clear();
+      this.deletions.clear();
+    } else {
+      this.deletions.set(id, status === "started");
+    }
   }
 
   space(ns: string): Space {
@@ -373,17 +531,19 @@ interface PutWrites {
 }
 
 /** One step of the ledger. A step that began and did not end may be in the store or not. */
-function apply(state: ThreadState, { status, effect }: Step): void {
+function apply(state: ThreadState, step: Step): void {
+  const { effect } = step;
+  state.steps += 1;
   if (effect.payload.thread_id !== state.thread) {
     throw new StateError(`the ledger of thread ${state.thread} has a step of another thread`);
   }
   switch (effect.type) {
     case "checkpoint_put":
-      return applyPut(state, effect.payload as unknown as Put, status === "completed");
+      return applyPut(state, effect.payload as unknown as Put, state.isKept(step));
     case "writes_put":
-      return applyWrites(state, effect.payload as unknown as PutWrites, status === "completed");
+      return applyWrites(state, effect.payload as unknown as PutWrites, state.isKept(step));
     case "thread_deleted":
-      return applyDelete(state, status === "completed");
+      return state.delete(step);
     default:
       throw new StateError(`the ledger of thread ${state.thread} has a step of type ${effect.type}`);
   }
@@ -421,13 +581,17 @@ function applyWrites(state: ThreadState, put: PutWrites, isStored: boolean): voi
   }
 }
 
-function applyDelete(state: ThreadState, isDone: boolean): void {
-  state.isDeleting = !isDone;
-  if (isDone) state.spaces.clear();
+/** One step of the ledger that names all threads. */
+function applyThread(threads: Set<string>, { effect }: Step): void {
+  const { thread_id: thread } = effect.payload;
+  if (effect.type !== "thread_begun" || typeof thread !== "string") {
+    throw new StateError(`the ledger of all threads has a step of type ${effect.type}`);
+  }
+  threads.add(thread);
 }
 
 /** The state of a thread that is whole. Of one that is half deleted nothing shows what an attacker removed. */
 function whole(state: ThreadState): ThreadState {
-  if (!state.isDeleting) return state;
+  if (state.deletions.size === 0) return state;
   throw new StateError(`thread ${state.thread} is refused: its deletion began and did not end`, { hint: "call deleteThread again" });
 }

@@ -7,12 +7,15 @@
 // appended, the whole is verified again.
 
 import { createHash, randomUUID } from "node:crypto";
-import { mkdir, open, readFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { mkdir, open, readFile, readdir } from "node:fs/promises";
 import path from "node:path";
+import { createInterface } from "node:readline";
 import type { Appender, AppenderOptions } from "./appender.js";
 import { printedError, runToEnd } from "./command.js";
 import { verify } from "./core.js";
 import { CommandError, StateError } from "./errors.js";
+import { Gate } from "./gate.js";
 import { Report, type ReportFields } from "./report.js";
 
 /** What a step does. Its payload names what was stored. */
@@ -32,13 +35,14 @@ export interface Step {
 }
 
 /** Ledgers that change while they are read so often are given up. */
-const MAX_READS = 5;
+const MAX_READS = 20;
 /** The most bytes of a thread's id that names its ledger itself. */
 const MAX_PLAIN_RUN_BYTES = 100;
 
 /** The ledger of one thread, and the state that its steps make. */
 export class ThreadLedger<State> {
   readonly #folder: string;
+  readonly #thread: string;
   readonly #run: string;
   readonly #options: AppenderOptions;
   readonly #appender: Appender;
@@ -52,9 +56,11 @@ export class ThreadLedger<State> {
   #own: string[] = [];
   #pending: { line: string; step: Step; resolve: () => void; reject: (error: unknown) => void }[] = [];
   #turn: Promise<unknown> = Promise.resolve();
+  readonly #gate = new Gate();
 
   constructor(folder: string, thread: string, appender: Appender, options: AppenderOptions, begin: () => State, apply: (state: State, step: Step) => void) {
     this.#folder = path.resolve(options.cwd ?? ".", folder);
+    this.#thread = thread;
     this.#run = runOf(thread);
     this.#appender = appender;
     this.#options = options;
@@ -64,11 +70,11 @@ export class ThreadLedger<State> {
 
   /** Does nothing wait for it? */
   get isIdle(): boolean {
-    return this.#pending.length === 0;
+    return this.#pending.length === 0 && this.#gate.isIdle;
   }
 
   get #file(): string {
-    return path.join(this.#folder, `ledger_${this.#run}.jsonl`);
+    return path.join(this.#folder, fileOf(this.#thread));
   }
 
   /** The state of all steps so far.
@@ -78,14 +84,23 @@ export class ThreadLedger<State> {
     return this.#exclusively(() => this.#current());
   }
 
-  /** Appends a step that begins, does the work, and appends that it ended. `check` refuses a state in which it must not. */
-  async step<T>(effect: Effect, work: () => Promise<T>, check: (state: State) => void = () => {}): Promise<T> {
-    check(await this.state());
+  /** Appends a step that begins, does the work, and appends that it ended. Other steps of this process may run meanwhile. */
+  step<T>(effect: Effect, work: (state: State) => Promise<T>): Promise<T> {
+    return this.#gate.keeping(() => this.#step(effect, work));
+  }
+
+  /** The same of steps that delete, or that depend on it that none does: no other one of this process runs meanwhile. */
+  alone<T>(work: (step: ThreadLedger<State>["step"]) => Promise<T>): Promise<T> {
+    return this.#gate.alone(() => work((effect, body) => this.#step(effect, body)));
+  }
+
+  async #step<T>(effect: Effect, work: (state: State) => Promise<T>): Promise<T> {
+    const state = await this.state();
     const id = randomUUID();
     await this.#append({ id, status: "started", effect });
     let result: T;
     try {
-      result = await work();
+      result = await work(state);
     } catch (error) {
       await this.#append({ id, status: "failed", effect });
       throw error;
@@ -201,6 +216,45 @@ export class ThreadLedger<State> {
       throw error;
     }
   }
+}
+
+/** The ids of the threads whose ledgers are in a folder, each with its file. Nothing of it is verified. */
+export async function threadsIn(folder: string): Promise<{ file: string; thread: string }[]> {
+  const found: { file: string; thread: string }[] = [];
+  for (const file of await readdir(folder).catch(() => [])) {
+    if (!/^ledger_.*\.jsonl$/.test(file)) continue;
+    const thread = await threadOf(path.join(folder, file));
+    if (thread !== undefined) found.push({ file, thread });
+  }
+  return found;
+}
+
+/** The thread that the first step of a ledger names; nothing where it has none yet. */
+async function threadOf(file: string): Promise<string | undefined> {
+  const input = createReadStream(file);
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+      const thread = threadIn(line);
+      if (thread !== undefined) return thread;
+    }
+    return undefined;
+  } finally {
+    input.destroy();
+  }
+}
+
+function threadIn(line: string): string | undefined {
+  try {
+    const { thread_id: thread } = (JSON.parse(line) as Line).effect.payload;
+    return typeof thread === "string" ? thread : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file of the ledger of a thread. */
+export function fileOf(thread: string): string {
+  return `ledger_${runOf(thread)}.jsonl`;
 }
 
 /** A name of a file cannot hold each id of a thread. An id that is such a name of another thread is hashed, too. */

@@ -51,7 +51,12 @@ function stored() {
 }
 
 const begin = (saver, thread = "t1") => payments(saver).invoke({ messages: [new HumanMessage("Pay 10 euro.")] }, of(thread));
-const verified = ({ options }) => json(options, ["verify", "ledgers"]);
+/** The ledger that names all threads: no thread has the id "". */
+const all = `ledger_sha256-${createHash("sha256").update("").digest("hex")}.jsonl`;
+const verified = ({ options }) => {
+  const { exit, results } = json(options, ["verify", "ledgers"]);
+  return { exit, results: results.filter(({ path: file }) => !file.endsWith(all)) };
+};
 
 test("a run is sealed, waits, and continues in another process", async () => {
   const made = stored();
@@ -294,22 +299,165 @@ test("a deleted thread begins anew, and a thread that came back is refused", asy
 });
 
 // T-JS-39
-test("a thread whose deletion failed is refused until it is deleted", async () => {
+test("of a thread whose deletion failed nothing is used, and the next run ends the deletion", async () => {
   const made = stored();
   await begin(made.process());
   const busy = new SealedSaver(failing(SqliteSaver.fromConnString(made.database), "deleteThread", "before"), { ...made.options, ledgers: "ledgers" });
   await assert.rejects(busy.deleteThread("t1"), /the store is gone/);
   made.change(`DELETE FROM checkpoints WHERE checkpoint_id = ${last}`);
-  const paid = [];
   const isRefused = /thread t1 is refused: its deletion began and did not end.*hint: call deleteThread again/;
-  await assert.rejects(payments(made.process(), paid).invoke(new Command({ resume: "Yes." }), of("t1")), isRefused);
-  await assert.rejects(begin(made.process()), isRefused);
-  await assert.rejects(made.process().list(of("t1")).next(), isRefused);
   await assert.rejects(made.process().adopt("t1"), isRefused);
-  assert.deepEqual(paid, []);
-  await made.process().deleteThread("t1");
+  assert.equal(await made.process().getTuple(of("t1")), undefined);
+  assert.deepEqual(await drained(made.process(), of("t1")), []);
+  assert.deepEqual(await drained(made.process(), { configurable: {} }), []);
+  const rows = () => ids(made, "t1");
+  assert.ok(rows().length > 0);
+  const left = rows();
   await begin(made.process());
+  assert.ok(rows().length > 0 && rows().every((id) => !left.includes(id)), "what was left is deleted");
+  assert.equal((await payments(made.process()).invoke(new Command({ resume: "Yes." }), of("t1"))).messages.at(-1).content, "paid 10");
   assert.equal(verified(made).exit, 0);
+});
+
+/** What a list gives, to its end. */
+async function drained(saver, config, options) {
+  const found = [];
+  for await (const { checkpoint } of saver.list(config, options)) found.push(checkpoint.id);
+  return found;
+}
+
+/** The checkpoints that the store has of a thread. */
+function ids(made, thread) {
+  const { db } = SqliteSaver.fromConnString(made.database);
+  const rows = db.prepare("SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?").all(thread);
+  db.close();
+  return rows.map(({ checkpoint_id: id }) => id);
+}
+
+// T-JS-42
+test("a list of all threads misses one that was removed as a whole, also with its ledger", async () => {
+  const made = stored();
+  for (const thread of ["t1", "t2", "a/b"]) await begin(made.process(), thread);
+  const every = { configurable: {} };
+  assert.equal((await drained(made.process(), every)).length, 9);
+  const copy = path.join(made.cwd, "copy.db");
+  made.change("UPDATE checkpoints SET type = type");
+  fs.copyFileSync(made.database, copy);
+  for (const thread of ["t1", "a/b"]) {
+    made.change(`DELETE FROM checkpoints WHERE thread_id = '${thread}'`);
+    for (const options of [undefined, { limit: 100 }, { filter: { source: "input" } }]) {
+      const given = [];
+      const list = async () => { for await (const tuple of made.process().list(every, options)) given.push(tuple); };
+      await assert.rejects(list(), /does not have it/);
+      assert.deepEqual(given, []);
+    }
+    fs.copyFileSync(copy, made.database);
+  }
+  assert.equal((await drained(made.process(), every)).length, 9);
+  made.change("DELETE FROM checkpoints WHERE thread_id = 't1'");
+  for (const end of ["jsonl", "index"]) fs.renameSync(made.file(`ledgers/ledger_t1.${end}`), made.file(`kept.${end}`));
+  await assert.rejects(drained(made.process(), every), VerdictError);
+  for (const end of ["jsonl", "index"]) fs.renameSync(made.file(`kept.${end}`), made.file(`ledgers/ledger_t1.${end}`));
+  await made.process().deleteThread("t1");
+  assert.equal((await drained(made.process(), every)).length, 6);
+  // The ledger that names all threads is as hard to remove.
+  fs.renameSync(made.file(`ledgers/${all}`), made.file("kept.jsonl"));
+  await assert.rejects(drained(made.process(), every), VerdictError);
+  fs.renameSync(made.file("kept.jsonl"), made.file(`ledgers/${all}`));
+  assert.equal((await drained(made.process(), every)).length, 6);
+});
+
+// T-JS-43
+test("a thread that is deleted during its run, at any step, is never refused", async () => {
+  for (let number = 1, isBeside = true; isBeside; number += 1) {
+    const made = stored();
+    const inner = SqliteSaver.fromConnString(made.database);
+    const saver = new SealedSaver(inner, { ...made.options, ledgers: "ledgers" });
+    let left = number;
+    let deleted;
+    const step = async () => {
+      left -= 1;
+      if (left !== 0) return;
+      deleted = saver.deleteThread("t1");
+      await Promise.race([deleted, new Promise((resolve) => setTimeout(resolve, 5))]);
+    };
+    for (const method of ["put", "putWrites", "getTuple"]) {
+      const original = inner[method].bind(inner);
+      inner[method] = async (...given) => {
+        await step();
+        const found = await original(...given);
+        await step();
+        return found;
+      };
+    }
+    assert.ok(await begin(saver));
+    await deleted;
+    isBeside = deleted !== undefined;
+    if (!isBeside) assert.ok(number > 10, `${number}`);
+    await drained(made.process(), of("t1"));
+    await made.process().getTuple(of("t1"));
+    assert.ok(await payments(made.process()).invoke({ messages: [new HumanMessage("Again.")] }, of("t1")));
+    assert.equal(verified(made).exit, 0);
+    await saver.close();
+  }
+});
+
+// T-JS-43
+test("a deletion and runs of two processes, and their readers, are never refused", async () => {
+  const made = stored();
+  const savers = [made.process(), made.process(), made.process()];
+  let isOver = false;
+  const refusals = [];
+  let reads = 0;
+  const again = async (work) => {
+    while (!isOver) {
+      // Writers that never rest may keep a reader from the end of a ledger.
+      await work().catch((error) => /changes while it is read/.test(error.message) || refusals.push(error));
+      await new Promise((resolve) => setTimeout(resolve, 3));
+    }
+  };
+  const read = async () => {
+    await savers[2].getTuple(of("t1"));
+    await drained(savers[2], of("t1"));
+    reads += 1;
+  };
+  const working = [again(() => begin(savers[0])), again(() => savers[1].deleteThread("t1")), again(read)];
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  isOver = true;
+  await Promise.all(working);
+  assert.deepEqual(refusals.map(String), []);
+  assert.ok(reads > 3);
+  await begin(made.process());
+  await drained(made.process(), of("t1"));
+  for (const saver of savers) await saver.close();
+});
+
+// T-JS-43
+test("a process that died in a deletion leaves a thread that begins anew", async () => {
+  for (const when of ["before", "after"]) {
+    const made = stored();
+    await begin(made.process());
+    const inner = SqliteSaver.fromConnString(made.database);
+    const original = inner.deleteThread.bind(inner);
+    const reached = new Promise((resolve) => {
+      inner.deleteThread = async (...given) => {
+        if (when === "after") await original(...given);
+        resolve();
+        return new Promise(() => {});
+      };
+    });
+    void new SealedSaver(inner, { ...made.options, ledgers: "ledgers" }).deleteThread("t1");
+    await reached;
+    const reader = made.process();
+    assert.equal(await reader.getTuple(of("t1")), undefined);
+    assert.deepEqual(await drained(reader, of("t1")), []);
+    await begin(reader);
+    const { messages } = await payments(made.process()).invoke(new Command({ resume: "Yes." }), of("t1"));
+    assert.equal(messages.at(-1).content, "paid 10", when);
+    // From then on an attacker is refused as before.
+    made.change(`DELETE FROM checkpoints WHERE checkpoint_id = ${last}`);
+    await assert.rejects(made.process().getTuple(of("t1")), /does not have it|went back/);
+  }
 });
 
 // T-JS-41
