@@ -232,7 +232,10 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
   }
 
   async deleteThread(threadId: string): Promise<void> {
-    const payload = { thread_id: threadId };
+    // Those that failed, or whose process died, end with this one. Others may still run.
+    const { deletions } = await this.#ledger(threadId).state();
+    const ended = [...deletions].filter(([id, isRunning]) => !isRunning || this.#unended.has(id));
+    const payload = { thread_id: threadId, ends: ended.map(([id]) => id) };
     await this.#ledger(threadId).alone((step) => step({ type: "thread_deleted", payload }, () => this.#inner.deleteThread(threadId)));
   }
 
@@ -491,7 +494,7 @@ class ThreadState {
   }
 
   /** What was there is gone when a deletion begins. */
-  delete({ id, status }: Step): void {
+  delete({ id, status, effect }: Step): void {
     if (status === "started") {
       for (const [ns, { checkpoints }] of this.spaces) for (const other of checkpoints.keys()) this.#leaving.add(`${ns}\n${other}`);
       this.spaces.clear();
@@ -499,7 +502,8 @@ class ThreadState {
     }
     if (status === "completed") {
       this.#leaving.clear();
-      this.deletions.clear();
+      const { ends } = effect.payload;
+      for (const ended of [id, ...(Array.isArray(ends) ? ends : [])]) this.deletions.delete(String(ended));
     } else {
       this.deletions.set(id, status === "started");
     }

@@ -405,7 +405,7 @@ test("a thread that is deleted during its run, at any step, is never refused", a
 // T-JS-43
 test("a deletion and runs of two processes, and their readers, are never refused", async () => {
   const made = stored();
-  const savers = [made.process(), made.process(), made.process()];
+  const savers = [made.process(), made.process(), made.process(), made.process()];
   let isOver = false;
   const refusals = [];
   let reads = 0;
@@ -421,7 +421,7 @@ test("a deletion and runs of two processes, and their readers, are never refused
     await drained(savers[2], of("t1"));
     reads += 1;
   };
-  const working = [again(() => begin(savers[0])), again(() => savers[1].deleteThread("t1")), again(read)];
+  const working = [again(() => begin(savers[0])), again(() => savers[1].deleteThread("t1")), again(() => savers[3].deleteThread("t1")), again(read)];
   await new Promise((resolve) => setTimeout(resolve, 5_000));
   isOver = true;
   await Promise.all(working);

@@ -8,6 +8,7 @@
 
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::render::text::counted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal_capture::database::{self, Found, Kind};
@@ -102,9 +103,10 @@ fn in_folder(path: PathBuf, context: &Context) -> Result<Option<Database>, Failu
         }
         (None, Ok((Found::Kind(_), sessions))) => {
             if !sessions.is_empty() && !context.quiet {
-                let (shown, count) = (path.display(), sessions.len());
+                let shown = path.display();
+                let count = counted(sessions.len() as u64, "session", "sessions");
                 complain(&format!(
-                    "note: {shown} has {count} sessions and nothing seals them; hint: threadseal archive add {shown}"
+                    "note: {shown} has {count} without a seal; hint: threadseal archive add {shown}"
                 ));
             }
             return Ok(None);

@@ -11,6 +11,7 @@ use crate::progress::StatusLine;
 use crate::project::ProjectArgs;
 use crate::redact_secrets;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::replay;
 use crate::supervise;
 use crate::trusted_projects;
@@ -259,10 +260,11 @@ fn tell(ran: &Ran, context: &Context, out: &mut Out) {
         let cost = &ran.total();
         let tokens = cost.tokens();
         complain(&format!(
-            "{} {}: {} turns, {tokens} tokens, ${}",
+            "{} {}: {}, {}, ${}",
             Clean(ran.thread.as_str()),
             ran.status.as_str(),
-            cost.turns,
+            counted(cost.turns, "turn", "turns"),
+            counted(tokens, "token", "tokens"),
             cost.spend
         ));
     }

@@ -71,8 +71,35 @@ const WIDTH: usize = 100;
 /// Fewest letters that a topic and its suggestion begin with.
 const MIN_COMMON: usize = 3;
 
-/// Topics beside the names of commands, each with its text.
-const TOPICS: [(&str, &str); 1] = [("exit-codes", exit::HELP)];
+/// Topics beside the names of commands, each with what it is about and its text.
+const TOPICS: [(&str, &str, &str); 2] = [
+    (
+        "exit-codes",
+        "What the exit code of a command means",
+        exit::HELP,
+    ),
+    (
+        "environment",
+        "Variables of the environment, also those with keys for models",
+        ENVIRONMENT,
+    ),
+];
+
+const ENVIRONMENT: &str = "\
+Variables of the environment:
+  THREADSEAL_HOME       Folder with keys, trusted keys and known heads, unless --home names one
+  XDG_DATA_HOME, HOME   Where that folder is by default
+  THREADSEAL_DATABASE   PostgreSQL database with the threads, unless --database names one
+  THREADSEAL_CONTAINER  1: this process runs in a container
+  THREADSEAL_PAGER      Program that shows long sessions [default: $PAGER, else less]
+  NO_COLOR              Use no colours
+  PGPASSWORD            Password for PostgreSQL, where the address has none
+  AWS_…, GOOGLE_…, AZURE_…
+                        Keys and place of object storage, as its other programs name them
+
+Keys for models, of which `run`, `graph`, `thread` and `worker` need one:
+  ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY
+A project can name others: `key_env` of a provider in .ai/config/agent/models.yaml.";
 
 /// Words of other programs, and the command that does the same here.
 const ELSEWHERE: [(&str, &str); 9] = [
@@ -121,7 +148,7 @@ fn built(mut root: Command) -> Command {
 /// The page of a topic: the name of a command, with those of its subcommands, or one of [`TOPICS`].
 pub(crate) fn page(topic: &[String], definition: Command) -> Option<String> {
     if let [word] = topic
-        && let Some((_, text)) = TOPICS.iter().find(|(name, _)| name == word)
+        && let Some((_, _, text)) = TOPICS.iter().find(|(name, ..)| name == word)
     {
         return Some(format!("{text}\n"));
     }
@@ -170,7 +197,7 @@ pub(crate) fn nearest(topic: &str) -> Option<&'static str> {
 fn names() -> Vec<&'static str> {
     let groups = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
     let groups = groups.filter(|name| missing::features_of([*name]).is_none());
-    groups.chain(TOPICS.map(|(name, _)| name)).collect()
+    groups.chain(TOPICS.map(|(name, ..)| name)).collect()
 }
 
 fn with_examples(command: Command, name: &str) -> Command {
@@ -210,29 +237,36 @@ fn groups(root: &Command) -> String {
         }
         let _ = writeln!(out, "{heading}:");
         for name in names {
-            let about = root
-                .find_subcommand(name)
-                .and_then(Command::get_about)
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            let _ = write!(out, "  {name:<width$}", width = INDENT - 2);
-            let mut column = INDENT;
-            for (index, word) in about.split_whitespace().enumerate() {
-                if index > 0 && column + 1 + word.len() > WIDTH {
-                    let _ = write!(out, "\n{:INDENT$}", "");
-                    column = INDENT;
-                } else if index > 0 {
-                    out.push(' ');
-                    column += 1;
-                }
-                out.push_str(word);
-                column += word.len();
-            }
-            out.push('\n');
+            let about = root.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            add_name(name, &about, &mut out);
         }
         out.push('\n');
     }
+    out.push_str("Topics of `threadseal help TOPIC`, beside these commands:\n");
+    for (name, about, _) in TOPICS {
+        add_name(name, about, &mut out);
+    }
+    out.push('\n');
     out
+}
+
+/// A name and what it is about, in columns.
+fn add_name(name: &str, about: &str, out: &mut String) {
+    let _ = write!(out, "  {name:<width$}", width = INDENT - 2);
+    let mut column = INDENT;
+    for (index, word) in about.split_whitespace().enumerate() {
+        if index > 0 && column + 1 + word.len() > WIDTH {
+            let _ = write!(out, "\n{:INDENT$}", "");
+            column = INDENT;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += word.len();
+    }
+    out.push('\n');
 }
 
 #[cfg(test)]
@@ -291,5 +325,19 @@ mod tests {
         );
         assert!(of(&["exit-codes"]).is_some_and(|text| text.contains("not confirmed")));
         assert_eq!(of(&["nothing"]), None);
+        // The main page names each topic, and the keys are those of the built-in providers.
+        let main = of(&[]).unwrap_or_default();
+        for (name, about, text) in TOPICS {
+            assert!(main.contains(about), "{name}");
+            assert_eq!(of(&[name]), Some(format!("{text}\n")));
+        }
+        let models = include_str!("../../threadseal-runtime/builtin/config/agent/models.yaml");
+        let keys: Vec<&str> = models
+            .split("key_env: ")
+            .skip(1)
+            .filter_map(|rest| rest.split('}').next())
+            .collect();
+        assert_eq!(keys.len(), 4);
+        assert!(keys.iter().all(|key| ENVIRONMENT.contains(key)), "{keys:?}");
     }
 }

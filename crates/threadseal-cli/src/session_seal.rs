@@ -7,6 +7,7 @@
 //! ```
 
 use crate::cmd::archive::size_words;
+use crate::cmd::seal::note_moved;
 use crate::cmd::seal::{SealArgs, Versions};
 use crate::context::Context;
 use crate::exit::{Failure, complain};
@@ -49,6 +50,8 @@ pub(crate) struct SessionSealer {
     args: SealArgs,
     passphrase: PassphraseArgs,
     wait: Duration,
+    /// A hook prints nothing.
+    is_silent: bool,
 }
 
 /// The rules of secrets, read when a line is searched.
@@ -100,7 +103,16 @@ impl SessionSealer {
             args: SealArgs::of_documents(passphrase.clone()),
             passphrase: passphrase.clone(),
             wait,
+            is_silent: false,
         })
+    }
+
+    /// The same, which prints no notes.
+    pub(crate) fn silent(self) -> Self {
+        Self {
+            is_silent: true,
+            ..self
+        }
     }
 
     /// The same, which archives in `archive`: one whose key was opened.
@@ -310,8 +322,11 @@ impl SessionSealer {
                 None => SessionSealed::Unchanged,
             });
         }
-        let sealed = observer::seal(&self.host, path, false, self.wait, &self.signer, &|_| {})?;
-        Ok(match sealed {
+        let done = observer::seal(&self.host, path, false, self.wait, &self.signer, &|_| {})?;
+        if !self.is_silent {
+            note_moved(done.moved.as_ref());
+        }
+        Ok(match done.sealed {
             observer::Sealed::Added(seal) => SessionSealed::Added(seal.head, Some(seal.lines)),
             observer::Sealed::Unchanged => SessionSealed::Unchanged,
             observer::Sealed::Nothing => SessionSealed::Nothing,

@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::database_seal;
 use crate::exit::Failure;
 use crate::passphrase::PassphraseArgs;
+use crate::render::text::counted;
 use crate::session_seal::session_of;
 use crate::verifying;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use threadseal_capture::agent::places::LogFolder;
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Effects, LogName, Secret};
 use threadseal_capture::database;
-use threadseal_capture::index::{Index, IndexedLog};
+use threadseal_capture::index::{Figures, Index, IndexedLog};
 use threadseal_capture::session::{self, Found, SessionId, SessionPrefix};
 use threadseal_capture::state::{self, Light, LogState};
 use threadseal_capture::{Agent, AgentFolder};
@@ -146,6 +147,19 @@ impl Sessions {
     pub(crate) fn log(&self, named: &Named) -> Result<ArchivedLog, Failure> {
         let id = self.find(&named.session)?;
         log_of(&self.archive, &id, named.sub_agent.as_deref())
+    }
+
+    /// The figures of a session, or of the log of a subagent.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub(crate) fn figures(&self, name: &LogName) -> Result<Figures, Failure> {
+        let mut logs = self.index.logs()?;
+        logs.retain(|log| match name.sub_agent {
+            None => log.name.session == name.session,
+            Some(_) => log.name == *name,
+        });
+        Ok(Figures::of(&logs))
     }
 
     /// The archived sessions that `is_asked` names, by id. With `fresh` each is judged anew.
@@ -376,8 +390,9 @@ pub(crate) fn unsealed_databases(
                     match sessions.keys().filter(is_missing).count() {
                         0 => continue,
                         count => format!(
-                            "{}: {count} sessions are not sealed; hint: threadseal watch --once",
-                            path.display()
+                            "{}: {} not sealed; hint: threadseal watch --once",
+                            path.display(),
+                            counted(count as u64, "session is", "sessions are")
                         ),
                     }
                 }

@@ -16,6 +16,7 @@ mod builtin;
 mod file;
 mod find;
 mod id;
+mod near;
 use crate::bounds::MAX_ITEM_BYTES;
 pub(crate) use file::IGNORED_MEMBERS;
 pub use file::{Coverage, Grounds, Item, ItemPolicy, Standing, Used};

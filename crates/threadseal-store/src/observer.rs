@@ -20,6 +20,7 @@ use crate::lock::WriterLock;
 use crate::moved::{self, SealedLines};
 use crate::read::{RegularFile, open_regular};
 use crate::sys::{Access, directory_of, failure, led_to, place_itself};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +72,15 @@ pub enum Sealed {
     Nothing,
 }
 
+/// A log that was moved without its seals, which were moved to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Where it was sealed.
+    pub from: PathBuf,
+    /// Where it is.
+    pub to: PathBuf,
+}
+
 /// What a run sealed, and what it left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
@@ -78,6 +88,8 @@ pub struct Done {
     pub sealed: Sealed,
     /// Where the unended last line is that no seal covers, in bytes: from and to.
     pub uncovered: Option<[u64; 2]>,
+    /// A log whose seals were moved.
+    pub moved: Option<Moved>,
 }
 
 impl Done {
@@ -86,6 +98,7 @@ impl Done {
         Self {
             sealed,
             uncovered: Some(left).filter(|[from, to]| from < to),
+            moved: None,
         }
     }
 }
@@ -136,12 +149,11 @@ pub fn seal(
     wait: Duration,
     signer: &dyn Signer,
     progress: &(dyn Fn(u64) + Sync),
-) -> Result<Sealed, Error> {
+) -> Result<Done, Error> {
     // From before seals are moved or made until heads are stored: a reader that meets a state in
     // between can wait for the end.
     let section = host.enter_seal(&[signer.public_key()])?;
-    let done = seal_within(host, log, (is_final, wait), signer, &section, progress)?;
-    Ok(done.sealed)
+    seal_within(host, log, (is_final, wait), signer, &section, progress)
 }
 
 /// As [`seal`], in a section that the caller has begun for the key of `signer`.
@@ -165,6 +177,7 @@ pub fn seal_within(
         is_final,
         signer,
         progress,
+        moved: RefCell::default(),
     };
     for _ in 0..MAX_ATTEMPTS {
         let sealed = if read_seals(host, log)?.is_none() {
@@ -173,7 +186,8 @@ pub fn seal_within(
             sealing.next(wait)?
         };
         if let Some(done) = sealed {
-            return Ok(done);
+            let moved = sealing.moved.take();
+            return Ok(Done { moved, ..done });
         }
     }
     let text = format!("{} is moved again and again", log.display());
@@ -214,6 +228,8 @@ struct Sealing<'a> {
     is_final: bool,
     signer: &'a dyn Signer,
     progress: &'a (dyn Fn(u64) + Sync),
+    /// The log whose seals were moved.
+    moved: RefCell<Option<Moved>>,
 }
 
 impl Sealing<'_> {
@@ -284,6 +300,7 @@ impl Sealing<'_> {
             // Another process may have moved them before the lock was held.
             if let Some(seals) = seals.filter(|seals| seals.record == *record) {
                 move_seals(host, &there, &seals, log, MAX_GENERATIONS)?;
+                self.note_moved(&left, log);
             }
             return Ok(true);
         }
@@ -359,7 +376,9 @@ impl Sealing<'_> {
         if let Err(differs) = check_lines(&seals, &scan, log) {
             return match self.moved(&seals)? {
                 Some(moved) => {
-                    move_seals(host, path, &seals, &moved, MAX_GENERATIONS).map(|()| None)
+                    move_seals(host, path, &seals, &moved, MAX_GENERATIONS)?;
+                    self.note_moved(log, &moved);
+                    Ok(None)
                 }
                 None => Err(differs),
             };
@@ -436,6 +455,13 @@ impl Sealing<'_> {
             )));
         }
         seals.hand_over(&handed.rotations)
+    }
+
+    fn note_moved(&self, from: &Path, to: &Path) {
+        self.moved.replace(Some(Moved {
+            from: from.to_owned(),
+            to: to.to_owned(),
+        }));
     }
 
     fn moved(&self, seals: &SealFile) -> Result<Option<PathBuf>, Error> {

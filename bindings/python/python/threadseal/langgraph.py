@@ -41,7 +41,7 @@ from langgraph.checkpoint.base import (
 )
 
 from ._checkpoints import MAX_PAUSES, PAUSE_SECONDS, Found, Key, Lineage, Lineages, Link, digest_of, fits
-from ._errors import InvalidInput, NotVerified, StorageFailed
+from ._errors import InvalidInput, NotVerified, Refused, StorageFailed
 from ._stored import Opaque, Undecoded
 from .home import Identity, StrPath
 
@@ -891,8 +891,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             self._seal_deleted([lineage])
             return
         for row in newest:
-            if row is not None and _id(row) != lineage.newest(_named(row.config)[1]):
-                raise NotVerified(
+            sealed = None if row is None else lineage.newest(_named(row.config)[1])
+            if row is not None and sealed is not None and _id(row) != sealed:
+                # A crash leaves such a row, and so does an attacker.
+                raise Refused(
                     f"cannot prune thread {lineage.thread_id!r}: its newest checkpoint {_id(row)!r} has no seal; "
                     "hint: resume the thread"
                 )

@@ -18,7 +18,7 @@ from graphs import Agent, approving, thread
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from test_sealed_saver import CONVERSATION, Whole, ids, reopened, run, with_subgraph
-from threadseal import Identity, NotVerified
+from threadseal import Identity, NotVerified, Refused
 from threadseal.langgraph import SealedSaver, UnsealedCheckpoint
 
 STEPS = ("put", "put_writes", "get_tuple")
@@ -238,6 +238,20 @@ def test_a_process_that_is_killed_in_a_deletion_leaves_a_thread_that_begins_anew
     continues(saver, identity)
 
 
+# T-PY-48
+def test_what_a_killed_deletion_left_is_pruned(seals: Path, identity: Identity) -> None:
+    saver = SealedSaver(Whole(), seals, identity=identity)
+    Agent(saver).ask("Find the leads.", thread())
+    inner: Any = saver.inner
+    inner.delete_thread = lambda _: None
+    saver.delete_thread("1")
+    del inner.delete_thread
+    saver = reopened(saver, identity)
+    saver.prune(["1"])
+    assert saver.get_tuple(thread()) is None
+    continues(saver, identity)
+
+
 class Stopped(Exception):
     """The process ends here."""
 
@@ -322,8 +336,9 @@ def test_what_a_crash_left_newest_is_not_what_a_pruning_keeps(
         with pytest.raises(Stopped):
             Agent(saver).ask("Thank you.", thread())
     saver = reopened(saver, identity)
-    with pytest.raises(NotVerified, match="has no seal; hint: resume the thread"):
+    with pytest.raises(Refused, match="has no seal; hint: resume the thread") as refused:
         saver.prune(["1"])
+    assert not isinstance(refused.value, NotVerified)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsealedCheckpoint)
         assert Agent(saver).ask("Thank you.", thread())[:4] == CONVERSATION

@@ -29,7 +29,7 @@ use threadseal_store::sqlite::database::check_files;
 use threadseal_store::sys::{self, Access, Fs};
 
 /// The layout of the tables; an index with another one is made anew.
-const LAYOUT: i64 = 4;
+const LAYOUT: i64 = 5;
 /// Characters of a title.
 const MAX_TITLE_CHARS: usize = 160;
 /// Longest wait for another process that writes the index.
@@ -87,6 +87,39 @@ pub struct IndexedLog {
     pub problem: Option<String>,
     /// The first words of a person, on one line, as written; none of an encrypted archive.
     pub title: Option<String>,
+}
+
+/// The figures of a session, as each command shows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    /// Turns of the session's own log; `None` if no mapping reads it.
+    pub turns: Option<u64>,
+    /// Calls of tools, those of subagents included; `None` if no mapping reads one of the logs.
+    pub tools: Option<u64>,
+    /// Tokens of input and output, likewise.
+    pub tokens: Option<u64>,
+    /// The model of the last turn of the own log that names one.
+    pub model: Option<String>,
+}
+
+impl Figures {
+    /// Those of a session with these logs, or of one log.
+    pub fn of(logs: &[IndexedLog]) -> Self {
+        let own = logs.iter().find(|log| log.name.sub_agent.is_none());
+        let own = own.or(logs.first().filter(|_| logs.len() == 1));
+        let sum = |figure: fn(&IndexedLog) -> Option<u64>| {
+            let figures = logs.iter().map(figure);
+            figures
+                .into_iter()
+                .try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)))
+        };
+        Self {
+            turns: own.and_then(|log| log.turns),
+            tools: sum(|log| log.tools),
+            tokens: sum(|log| log.tokens),
+            model: own.and_then(|log| log.model.clone()),
+        }
+    }
 }
 
 /// What a refresh did.
@@ -365,6 +398,8 @@ fn write_rows(
     };
     let account = mapped.map(|mapped| &mapped.mapped.account);
     let times = || turns.iter().filter_map(|turn| turn.time);
+    let named = turns.iter().filter_map(|turn| turn.model.clone());
+    let mut models = named.filter(|name| !is_place_holder(name));
     let sum = account.map(|account| account.tokens.input.saturating_add(account.tokens.output));
     let size = log.newest().map_or(0, |newest| newest.last().head.size);
     let name = &log.name;
@@ -388,7 +423,7 @@ fn write_rows(
             account.map(|_| number(turns.len() as u64)),
             account.map(|account| number(account.tool_calls)),
             sum.map(number),
-            turns.iter().rev().find_map(|turn| turn.model.clone()),
+            models.next_back(),
             problem,
             title_of(&turns).filter(|_| holds_text),
         ],
@@ -403,6 +438,11 @@ fn write_rows(
         written += u64::from(write_turn(transaction, id, number, turn)?);
     }
     Ok(written)
+}
+
+/// Is it no model? Claude Code writes `<synthetic>` where no model answered.
+fn is_place_holder(model: &str) -> bool {
+    model.starts_with('<') && model.ends_with('>')
 }
 
 /// The first line of the first words of a person. Agents put their own words there, too, in tags.

@@ -18,10 +18,12 @@ use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{Archive, ArchiveFs, ArchivedLog, Version};
 use threadseal_capture::session::SessionId;
 use threadseal_capture::state::verify_version;
+use threadseal_core::report::{Report, Verdict};
 use threadseal_store::atomic::{NewFile, PRIVATE_DIRECTORY, PRIVATE_FILE, create_directories};
 use threadseal_store::read::{Source as _, open_regular};
 use threadseal_store::sys::path_text;
 use threadseal_verify::Verifier;
+use threadseal_verify::verifier::FileResult;
 
 /// What `export` takes.
 #[derive(Debug, Args)]
@@ -51,6 +53,8 @@ struct ExportOutput {
     schema: &'static str,
     session: String,
     files: Vec<String>,
+    /// The verdict on what is exported; none where there is none.
+    verdict: Option<Verdict>,
 }
 
 pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -69,10 +73,8 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         let words = sessions::forgotten(&archive, &id)?.unwrap_or_default();
         return Err(Failure::new(format!("{id}: {words}")));
     }
-    if !args.anyway {
-        let judge = Judge::of_home(&home, context)?;
-        refuse_evidence(&format!("session {id}"), &logs, &archive, &judge.verifier)?;
-    }
+    let judge = Judge::of_home(&home, context)?;
+    let verdict = verdict_of(&id, &logs, &archive, &judge.verifier, args.anyway)?;
     note_secrets(&id, &logs, context);
     create_directories(&*context.fs, to, PRIVATE_DIRECTORY)?;
     let mut files = Vec::new();
@@ -91,7 +93,9 @@ pub(crate) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         schema: "threadseal.export/1",
         session: id.to_string(),
         files: files.iter().map(|path| path_text(path)).collect(),
+        verdict,
     };
+    note_verdict(&output.session, verdict);
     if context.json {
         out.json(&output);
     } else {
@@ -116,26 +120,48 @@ fn note_secrets(session: &SessionId, logs: &[ArchivedLog], context: &Context) {
     ));
 }
 
-/// Refuses logs against which there is evidence, with the first report that has it.
-fn refuse_evidence(
-    session: &str,
+/// The verdict on the logs of a session, as [`weighed`].
+fn verdict_of(
+    session: &SessionId,
     logs: &[ArchivedLog],
     archive: &Archive,
     verifier: &Verifier,
-) -> Result<(), Failure> {
+    anyway: bool,
+) -> Result<Option<Verdict>, Failure> {
+    let mut reports = Vec::new();
     for log in logs {
         for number in 0..log.versions.len() {
-            let Some(result) = verify_version(log, number, archive, verifier) else {
-                continue;
-            };
-            let mut reports = result.reports().iter();
-            if let Some(report) = reports.find(|report| report.verdict.is_evidence()) {
-                let hint = "; hint: --anyway exports it as evidence";
-                return Err(Failure::refused(session, report, hint));
-            }
+            let result = verify_version(log, number, archive, verifier);
+            let result = result.iter().flat_map(FileResult::reports);
+            reports.extend(result.cloned());
         }
     }
-    Ok(())
+    weighed(&format!("session {session}"), &reports, anyway)
+}
+
+/// The verdict that counts of these reports: evidence most, then what is not confirmed. Without
+/// `anyway` a record with evidence against it is refused, with the first report that has it.
+fn weighed(subject: &str, reports: &[Report], anyway: bool) -> Result<Option<Verdict>, Failure> {
+    let evidence = reports.iter().find(|report| report.verdict.is_evidence());
+    if let Some(report) = evidence.filter(|_| !anyway) {
+        let hint = "; hint: --anyway exports it as evidence";
+        return Err(Failure::refused(subject, report, hint));
+    }
+    let unconfirmed = reports
+        .iter()
+        .find(|report| report.verdict != Verdict::Verified);
+    let counts = evidence.or(unconfirmed).or(reports.first());
+    Ok(counts.map(|report| report.verdict))
+}
+
+/// Names the verdict on what is exported, unless it is verified.
+fn note_verdict(subject: &str, verdict: Option<Verdict>) {
+    let subject = Clean(subject);
+    match verdict {
+        Some(Verdict::Verified) => {}
+        Some(verdict) => complain(&format!("warning: {subject} is {verdict}")),
+        None => complain(&format!("warning: there is no verdict on {subject}")),
+    }
 }
 
 /// The name of the log's source; of several equal names all but one have a number.

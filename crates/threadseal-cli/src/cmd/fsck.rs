@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::verifying;
 use clap::Args;
 use serde::Serialize;
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         return Ok(exit);
     }
     for report in &runs {
-        let what = format!("{} records", report.records);
+        let what = counted(report.records, "record", "records");
         print(
             report.run.as_str(),
             &what,

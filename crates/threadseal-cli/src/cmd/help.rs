@@ -9,7 +9,7 @@ use clap::{Args, Command};
 /// Arguments of `help`.
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, with its subcommand if it has one, or `exit-codes`
+    /// A command, with its subcommand if it has one, `exit-codes` or `environment`
     topic: Vec<String>,
 }
 

@@ -171,7 +171,7 @@ fn seal(request: Request, strict: bool, context: &Context) -> Result<bool, Failu
     if present.is_empty() && request.database.is_none() {
         return Ok(true);
     }
-    let sealer = SessionSealer::open(None, &PassphraseArgs::none(), SEAL_WAIT, context)?;
+    let sealer = SessionSealer::open(None, &PassphraseArgs::none(), SEAL_WAIT, context)?.silent();
     for log in present {
         seal_one(&sealer, log, context).map_err(|failure| failure.about(log))?;
     }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{PathBuf, is_separator};
 use threadseal_capture::Agent;
-use threadseal_capture::index::IndexedLog;
+use threadseal_capture::index::{Figures, IndexedLog};
 use threadseal_capture::session::{SessionId, is_beside};
 use threadseal_capture::state::Light;
 use threadseal_core::time::Timestamp;
@@ -175,7 +175,7 @@ fn unsealed(filter: &FilterArgs, context: &Context) -> Result<Vec<UnsealedOutput
 
 fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
     let (id, logs) = (&session.id, &session.logs);
-    let main = logs.iter().find(|log| log.name.sub_agent.is_none());
+    let figures = Figures::of(logs);
     let of_main = session.main();
     let moment = |micros: Option<u64>| {
         let moment = Timestamp::from_micros(micros?).ok()?;
@@ -190,13 +190,10 @@ fn row(session: &JudgedSession, context: &Context) -> SessionOutput {
         project: of_main.and_then(|log| log.project.clone()),
         first: moment(logs.iter().filter_map(|log| log.first).min()),
         last: moment(last),
-        turns: main.and_then(|log| log.turns),
-        tools: logs.iter().map(|log| log.tools).sum(),
-        tokens: logs
-            .iter()
-            .map(|log| log.tokens)
-            .try_fold(0, |sum: u64, tokens| Some(sum.saturating_add(tokens?))),
-        model: of_main.and_then(|log| log.model.clone()),
+        turns: figures.turns,
+        tools: figures.tools,
+        tokens: figures.tokens,
+        model: figures.model,
         bytes: logs.iter().map(|log| log.size).sum(),
         sub_agents: logs
             .iter()

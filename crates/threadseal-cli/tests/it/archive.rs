@@ -104,7 +104,60 @@ fn a_session_with_evidence_against_it_is_exported_as_evidence_alone() {
     sandbox.forget_heads();
     sandbox.sh("export 3f9c out").refuses_with("[key_revoked]");
     assert!(!sandbox.path("out").exists());
-    sandbox.ok("export 3f9c out --anyway");
+    // The verdict is named, whatever is exported.
+    let exported = sandbox.ok("export 3f9c out --anyway --json");
+    let verdict = exported.json()["verdict"].text().to_owned();
+    assert_ne!(verdict, "verified");
+    exported.warns(&format!("warning: claude-code:{SESSION} is {verdict}"));
+    let page = sandbox.ok("export 3f9c --html page.html --anyway --json");
+    assert_eq!(page.json()["verdict"], verdict.as_str());
+    page.warns(&format!("is {verdict}"));
+}
+
+// T-CMD-24
+#[test]
+fn an_export_names_the_verdict_on_what_is_exported() {
+    let sandbox = archived();
+    let exported = sandbox.ok("export 3f9c out --json").warns_nothing();
+    assert_eq!(exported.json()["verdict"], "verified");
+    // A log without seals, then one that was changed.
+    sandbox.write("note.jsonl", "{\"n\":1}\n{\"n\":2}\n");
+    let unsigned = sandbox.ok("export note.jsonl --html a.html --json");
+    assert_eq!(unsigned.json()["verdict"], "unsigned");
+    unsigned.warns("warning: note.jsonl is unsigned");
+    sandbox.ok("seal --detached note.jsonl");
+    sandbox.write("note.jsonl", "{\"n\":1}\n{\"n\":3}\n");
+    let refused = sandbox.exits(1, "export note.jsonl --html b.html");
+    refused.warns("tampered");
+    let changed = sandbox.ok("export note.jsonl --html b.html --anyway");
+    changed.warns("warning: note.jsonl is tampered");
+}
+
+#[test]
+fn list_and_show_have_the_same_figures_of_a_session() {
+    let sandbox = archived();
+    // Where no model answered, Claude Code names one that is none.
+    let of_program = turns(SESSION, 7, "more").replace("claude-sonnet-4-5", "<synthetic>");
+    append(&sandbox, &log(SESSION), &of_program);
+    let agent = log(SESSION).replace(".jsonl", "/subagents/agent-a1b2.jsonl");
+    let lines = turns(SESSION, 8, "of a subagent").replace(
+        "\"isSidechain\":false",
+        "\"agentId\":\"a1b2\",\"isSidechain\":true",
+    );
+    sandbox.write(&agent, lines);
+    sandbox.ok("archive add claude");
+    let row = sandbox.json("list")["sessions"][0].clone();
+    row.is(json!({"model": "claude-sonnet-4-5", "sub_agents": 1}));
+    let figures = format!(
+        "  {} turns, {} calls, {} tokens, claude-sonnet-4-5, /home/ann/src/api",
+        row["turns"], row["tools"], row["tokens"]
+    );
+    sandbox.ok("show 3f9c").prints(&figures);
+    let own = sandbox.ok("show 3f9c/a1b2").prints("1 call, 120 tokens");
+    assert!(!own.stdout.contains(&figures));
+    sandbox
+        .ok("archive add claude")
+        .prints("2 logs of sessions, ");
 }
 
 // T-ARC-17

@@ -680,7 +680,7 @@ fn verify_of_a_folder_verifies_its_databases_and_names_those_that_nothing_seals(
     let ran = sandbox.sh("verify project");
     assert_eq!(ran.code, 2, "{ran:?}");
     ran.stderr
-        .has("opencode.db has 1 sessions and nothing seals them; hint: threadseal archive add");
+        .has("opencode.db has 1 session without a seal; hint: threadseal archive add");
     assert!(!ran.stdout.contains("unsigned"), "{ran:?}");
     sandbox.ok("archive add project");
     let report = sandbox.report("verify project");

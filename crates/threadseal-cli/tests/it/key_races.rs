@@ -121,7 +121,7 @@ fn a_program_that_holds_a_key_learns_of_its_end_before_the_next_seal() {
     let signer = crate::scene::signer(&home, "self-observed.observed", KeyUsage::Observed);
     let log = sandbox.write("log.jsonl", "{\"a\":1}\n");
     let seal = || observer::seal(&host, &log, false, Duration::ZERO, &signer, &|_| {});
-    assert!(matches!(seal().unwrap(), Sealed::Added(_)));
+    assert!(matches!(seal().unwrap().sealed, Sealed::Added(_)));
     sandbox.write("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
     sandbox.ok("trust revoke self-observed");
     let refused = seal().unwrap_err();

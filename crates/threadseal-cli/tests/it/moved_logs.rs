@@ -524,6 +524,29 @@ fn a_log_that_was_moved_into_deep_folders_leaves_its_place_to_a_new_one() {
     }
 }
 
+/// A copy that is then edited looks the same as a log that was rotated: it is named once.
+// T-OBS-57
+#[test]
+fn a_log_whose_seals_were_moved_to_a_copy_is_named() {
+    let sandbox = ready();
+    sandbox.write("y.jsonl", "{\"n\":1}\n");
+    sandbox.ok("seal --detached y.jsonl").warns_nothing();
+    fs::copy(sandbox.path("y.jsonl"), sandbox.path("z.jsonl")).unwrap();
+    sandbox.write("y.jsonl", "{\"n\":2}\n");
+    let moved = sandbox.ok("seal --detached y.jsonl");
+    moved
+        .warns("y.jsonl was rotated: its sealed lines are in")
+        .warns("z.jsonl now");
+    sandbox.ok("seal --detached y.jsonl").warns_nothing();
+    sandbox.exits(0, "verify y.jsonl z.jsonl");
+    // The watcher names it, too.
+    fs::copy(sandbox.path("y.jsonl"), sandbox.path("x.jsonl")).unwrap();
+    sandbox.write("y.jsonl", "{\"n\":3}\n");
+    sandbox.ok("watch --once .").warns("y.jsonl was rotated");
+    let again = sandbox.ok("watch --once .");
+    assert!(!again.stderr.contains("rotated"), "{}", again.stderr);
+}
+
 // T-OBS-56
 #[test]
 fn a_log_that_shares_a_line_with_a_changed_one_is_another_log() {

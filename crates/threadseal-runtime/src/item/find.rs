@@ -1,7 +1,7 @@
 //! Finding items: in the project, in the user's space, in this program.
 
 use super::file::{Candidate, Grounds, ItemPolicy};
-use super::{Item, ItemId, ItemKind, MAX_ITEM_BYTES, Standing, builtin};
+use super::{Item, ItemId, ItemKind, MAX_ITEM_BYTES, Standing, builtin, near};
 use crate::bounds::{MAX_ITEM_LEVELS, MAX_ITEMS, MAX_LISTED_ITEMS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -49,8 +49,12 @@ impl Finder {
         self.find(kind, id, grounds)?.ok_or_else(|| {
             let spaces: Vec<String> = self.spaces.iter().map(|path| path_text(path)).collect();
             let spaces = spaces.join(", ");
+            // Where a folder cannot be read, the cause is enough.
+            let near = near::nearest(id, &self.ids(kind).unwrap_or_default());
+            let hint =
+                near.map_or_else(String::new, |near| format!("; hint: the nearest is {near}"));
             Error::invalid(format!(
-                "there is no {kind} {id} in .ai/ of {spaces}, and no built-in one"
+                "there is no {kind} {id} in .ai/ of {spaces}, and no built-in one{hint}"
             ))
         })
     }

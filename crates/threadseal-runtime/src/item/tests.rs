@@ -41,6 +41,25 @@ fn directive(scene: &Scene, policy: ItemPolicy) -> Result<Item, Error> {
     find(scene, ItemKind::Directive, "a/t", policy).map(Option::unwrap)
 }
 
+#[test]
+fn an_item_that_is_missing_is_refused_with_the_nearest_one() {
+    let scene = Scene::new();
+    put(&scene, FILE, sealed());
+    let load = |id: &str| {
+        let spaces = vec![scene.path("p")];
+        let found = Finder::new(RealFs::shared(), spaces).load(
+            ItemKind::Directive,
+            &ItemId::parse(id).unwrap(),
+            &scene.grounds(),
+        );
+        found.err().unwrap().to_string()
+    };
+    for near in ["a/tt", "t", "b/t"] {
+        load(near).has("; hint: the nearest is a/t");
+    }
+    assert!(!load("demo/publish").contains("hint"));
+}
+
 #[track_caller]
 fn refuses<T>(found: Result<T, Error>, why: &str) {
     let error = found.err().unwrap();

@@ -56,6 +56,7 @@ impl Bench {
             &self.signer,
             &|_| {},
         )
+        .map(|done| done.sealed)
     }
 
     fn verify(&self) -> Report {

@@ -11,6 +11,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::session_seal::{SessionSealer, session_of};
 use crate::sessions::{self, Sessions, Unlock};
 use clap::Args;
@@ -196,8 +197,10 @@ fn print(output: &AddOutput, context: &Context, out: &mut Out) {
             out.line(format_args!("{result:<11}  {name}  {path}"));
         }
     }
-    let (logs, passed, refused) = (output.logs.len(), output.passed_over, output.refused.len());
+    let logs = counted(output.logs.len() as u64, "log", "logs");
+    let passed = counted(output.passed_over, "other file", "other files");
     out.line(format_args!(
-        "{logs} logs of sessions, {passed} other files, {refused} refused"
+        "{logs} of sessions, {passed}, {} refused",
+        output.refused.len()
     ));
 }

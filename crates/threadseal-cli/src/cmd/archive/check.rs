@@ -6,6 +6,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::render::text;
+use crate::render::text::counted;
 use crate::sessions::{self, Judge, Unlock};
 use clap::Args;
 use serde::Serialize;
@@ -214,8 +215,10 @@ pub(super) fn fsck(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome
     }
     let (logs, chunks, faults) = (output.logs, output.chunks, output.damage.len());
     let bytes = super::size_words(output.bytes);
-    out.line(format_args!(
-        "{logs} logs, {chunks} chunks, {bytes}: {faults} damaged"
-    ));
+    let (logs, chunks) = (
+        counted(logs, "log", "logs"),
+        counted(chunks, "chunk", "chunks"),
+    );
+    out.line(format_args!("{logs}, {chunks}, {bytes}: {faults} damaged"));
     Ok(exit)
 }

@@ -175,7 +175,8 @@ fn status(context: &Context, out: &mut Out) -> Outcome {
     ));
     let (sessions, logs, gone) = (status.sessions, status.logs, status.forgotten);
     out.line(format_args!(
-        "sessions   {sessions}, {logs} logs; {gone} forgotten"
+        "sessions   {sessions}, {}; {gone} forgotten",
+        counted(logs as u64, "log", "logs")
     ));
     let (bytes, source) = (size_words(status.bytes), size_words(status.source_bytes));
     out.line(format_args!("size       {bytes} for {source}"));
@@ -225,7 +226,8 @@ fn prune(context: &Context, out: &mut Out) -> Outcome {
             bytes,
         });
     } else {
-        out.line(format_args!("removed {files} files, {}", size_words(bytes)));
+        let files = counted(files, "file", "files");
+        out.line(format_args!("removed {files}, {}", size_words(bytes)));
     }
     Ok(Exit::Done)
 }
@@ -387,7 +389,11 @@ fn rebuild(args: &RebuildArgs, context: &Context, out: &mut Out) -> Outcome {
             turns,
         });
     } else {
-        out.line(format_args!("indexed {logs} logs, {turns} turns"));
+        let (logs, turns) = (
+            counted(logs, "log", "logs"),
+            counted(turns, "turn", "turns"),
+        );
+        out.line(format_args!("indexed {logs}, {turns}"));
     }
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@
 //!   --turn N      ─► a proof of each of these turns ┴► page, beside it files with what is too large
 //! ```
 
-use super::{ExportArgs, refuse_evidence};
+use super::{ExportArgs, note_verdict, verdict_of, weighed};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -20,6 +20,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
 use threadseal_core::limits::MAX_SOURCE_BYTES;
+use threadseal_core::report::Verdict;
 use threadseal_reader::plain::plain_texts;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::observer::{MAX_SEAL_FILE_BYTES, seal_path};
@@ -55,6 +56,14 @@ struct HtmlOutput {
     schema: &'static str,
     session: String,
     files: Vec<String>,
+    verdict: Option<Verdict>,
+}
+
+/// What goes into a page.
+struct Content {
+    name: String,
+    logs: Vec<LogBytes>,
+    verdict: Option<Verdict>,
 }
 
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
@@ -72,7 +81,12 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             "a page has at most {MAX_TURNS} turns by --turn; hint: leave --turn out"
         )));
     }
-    let (name, logs) = logs(args, context)?;
+    let content = content(args, context)?;
+    let Content {
+        name,
+        logs,
+        verdict,
+    } = content;
     let mut left_out = Vec::new();
     if !html.turn.is_empty() {
         left_out.push("turns".to_owned());
@@ -111,7 +125,9 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         schema: "threadseal.export/1",
         session: name,
         files: files.iter().map(|path| path_text(path)).collect(),
+        verdict,
     };
+    note_verdict(&output.session, verdict);
     if context.json {
         out.json(&output);
         return Ok(Exit::Done);
@@ -133,8 +149,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     Ok(Exit::Done)
 }
 
-/// What goes into the page, and its name.
-fn logs(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBytes>), Failure> {
+fn content(args: &ExportArgs, context: &Context) -> Result<Content, Failure> {
     let path = Path::new(&args.session);
     match context.fs.metadata(path) {
         Ok(_) => of_file(path, args, context),
@@ -142,7 +157,7 @@ fn logs(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBytes>),
     }
 }
 
-fn of_session(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBytes>), Failure> {
+fn of_session(args: &ExportArgs, context: &Context) -> Result<Content, Failure> {
     let sessions = Sessions::open(Unlock::Ask(&args.passphrase), context)?;
     let id = sessions.find(&args.session)?;
     let logs = sessions.archive.session(&id)?;
@@ -154,14 +169,7 @@ fn of_session(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBy
         super::note_secrets(&id, &logs, context);
     }
     let judge = Judge::of_home(&sessions.home, context)?;
-    if !args.anyway {
-        refuse_evidence(
-            &format!("session {id}"),
-            &logs,
-            &sessions.archive,
-            &judge.verifier,
-        )?;
-    }
+    let verdict = verdict_of(&id, &logs, &sessions.archive, &judge.verifier, args.anyway)?;
     let mut all = Vec::new();
     let mut logs: Vec<&ArchivedLog> = logs.iter().collect();
     logs.sort_by_key(|log| log.name.sub_agent.is_some());
@@ -195,7 +203,11 @@ fn of_session(args: &ExportArgs, context: &Context) -> Result<(String, Vec<LogBy
             "{id} has no log of its own that is archived"
         )));
     }
-    Ok((id.to_string(), all))
+    Ok(Content {
+        name: id.to_string(),
+        logs: all,
+        verdict,
+    })
 }
 
 /// A proof of each of these turns of an observed log.
@@ -212,29 +224,16 @@ fn proofs(name: &str, log: &[u8], seals: &[u8], turns: &[u64]) -> Result<Vec<Log
     Ok(proofs.collect())
 }
 
-fn of_file(
-    path: &Path,
-    args: &ExportArgs,
-    context: &Context,
-) -> Result<(String, Vec<LogBytes>), Failure> {
+fn of_file(path: &Path, args: &ExportArgs, context: &Context) -> Result<Content, Failure> {
     let verifier = verifying::verifier_of_home(context)?;
     let result = verifier.verify_path(path);
-    match &result {
-        FileResult::Reports(reports) => {
-            let mut evidence = reports.iter().filter(|report| report.verdict.is_evidence());
-            if let Some(report) = evidence.next().filter(|_| !args.anyway) {
-                return Err(Failure::refused(
-                    path.display(),
-                    report,
-                    "; hint: --anyway exports it as evidence",
-                ));
-            }
-        }
+    let verdict = match &result {
+        FileResult::Reports(reports) => weighed(&path_text(path), reports, args.anyway)?,
         FileResult::Failed(error) | FileResult::NoRecord(error) => {
             return Err(Failure::new(error.message.clone()));
         }
         _ => return Err(Failure::new("it is no record").about(path)),
-    }
+    };
     let file = record::open(&*context.fs, path)?;
     let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
     let name = path
@@ -252,20 +251,26 @@ fn of_file(
                 path.display()
             )));
         };
-        return Ok((name.clone(), proofs(&name, &bytes, seals, &args.html.turn)?));
+        let logs = proofs(&name, &bytes, seals, &args.html.turn)?;
+        return Ok(Content {
+            name,
+            logs,
+            verdict,
+        });
     }
-    let bodies = bodies(&file, args, context)?;
-    Ok((
-        name.clone(),
-        vec![LogBytes {
-            log: name,
-            parent: None,
-            role: Role::Log,
-            bytes,
-            seals,
-            bodies,
-        }],
-    ))
+    let log = LogBytes {
+        log: name.clone(),
+        parent: None,
+        role: Role::Log,
+        bytes,
+        seals,
+        bodies: bodies(&file, args, context)?,
+    };
+    Ok(Content {
+        name,
+        logs: vec![log],
+        verdict,
+    })
 }
 
 fn bodies(

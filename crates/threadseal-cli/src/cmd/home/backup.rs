@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
@@ -83,10 +84,10 @@ pub(super) fn run(args: &BackupArgs, context: &Context, out: &mut Out) -> Outcom
         });
     } else if !context.quiet {
         out.line(format_args!(
-            "wrote {}: {} files, {} bytes of {}",
+            "wrote {}: {}, {} of {}",
             Clean(&args.out.to_string_lossy()),
-            amount.files,
-            amount.bytes,
+            counted(amount.files, "file", "files"),
+            counted(amount.bytes, "byte", "bytes"),
             Clean(&description.home)
         ));
     }

@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
@@ -104,14 +105,14 @@ pub(super) fn run(args: &RestoreArgs, context: &Context, out: &mut Out) -> Outco
     }
     if !context.quiet {
         out.line(format_args!(
-            "restored {}: {} files, as of {}",
+            "restored {}: {}, as of {}",
             Clean(&path_text(home.path())),
-            amount.files,
+            counted(amount.files, "file", "files"),
             Clean(&description.made)
         ));
         for mark in &marks {
             let known = match mark.size {
-                Some(size) => format!("knows {size} entries"),
+                Some(size) => format!("knows {}", counted(size, "entry", "entries")),
                 None => "knows nothing, or does not answer".to_owned(),
             };
             out.line(format_args!(

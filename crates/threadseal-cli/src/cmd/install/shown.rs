@@ -113,8 +113,10 @@ pub(super) fn done(plan: &Plan, done: &Done, out: &mut Out) {
         out.line(format_args!("{} runs", manager.name()));
     }
     match done.sealed {
-        Some(1) => out.line("1 session sealed and archived"),
-        Some(count) => out.line(format_args!("{count} sessions sealed and archived")),
+        Some(count) => out.line(format_args!(
+            "{} sealed and archived",
+            counted(usize::try_from(count).unwrap_or(usize::MAX), "session")
+        )),
         None => out.line("the watcher seals and archives all sessions now"),
     }
     out.line("Next: threadseal list · threadseal status");

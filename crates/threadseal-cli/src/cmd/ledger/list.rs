@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde::Serialize;
 use threadseal_core::canon::json::{self, Value};
@@ -75,8 +76,9 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         } else {
             let hash = hash.as_deref().unwrap_or("-");
             out.line(format!(
-                "{}  {records} records  {}",
+                "{}  {}  {}",
                 Clean(run.as_str()),
+                counted(records, "record", "records"),
                 Clean(hash)
             ));
         }

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -99,8 +100,13 @@ impl Stats {
 
     fn print(&self, out: &mut Out) {
         out.line(format!(
-            "{} runs  {} records  {} bytes  {} chained  {} signed  {} retries",
-            self.runs, self.records, self.bytes, self.chained, self.signed, self.retries
+            "{}  {}  {}  {} chained  {} signed  {}",
+            counted(self.runs, "run", "runs"),
+            counted(self.records, "record", "records"),
+            counted(self.bytes, "byte", "bytes"),
+            self.chained,
+            self.signed,
+            counted(self.retries, "retry", "retries")
         ));
         if let (Some(first), Some(last)) = (&self.first_time, &self.last_time) {
             out.line(format!("from {} to {}", Clean(first), Clean(last)));

@@ -30,6 +30,7 @@ use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
+use crate::render::text::counted;
 use crate::signing::SigningArgs;
 use crate::trust_file;
 use crate::verifying;
@@ -115,8 +116,8 @@ struct PrunedRecord {
 
 impl PrunedRecord {
     fn line(&self, word: &str) -> String {
-        let (path, files) = (Clean(&self.path), self.files.len() + 1);
-        format!("{word}  {path}  {files} files  head {}", self.head)
+        let files = counted(self.files.len() as u64 + 1, "file", "files");
+        format!("{word}  {}  {files}  head {}", Clean(&self.path), self.head)
     }
 }
 

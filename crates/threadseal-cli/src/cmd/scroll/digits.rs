@@ -1,6 +1,7 @@
 //! Digits of numbers that no hash covers: `scroll seal` and `scroll convert` never drop them in silence.
 
 use crate::exit::complain;
+use crate::render::text::counted;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::uncovered_digits;
 
@@ -64,8 +65,9 @@ impl Digits {
     pub(super) fn finish(&self) {
         if self.turns > 0 {
             complain(&format!(
-                "warning: numbers in {} turns had digits that no hash covers; their canonical value was {}",
-                self.turns, self.done
+                "warning: numbers in {} had digits that no hash covers; their canonical value was {}",
+                counted(self.turns, "turn", "turns"),
+                self.done
             ));
         }
     }

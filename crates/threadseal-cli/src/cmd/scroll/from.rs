@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::render::text::counted;
 use crate::secrets::{MAX_RULES_BYTES, Rules};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
@@ -340,12 +341,12 @@ fn tell(
     }
     let tokens = account.tokens;
     complain(&format!(
-        "{}: {} records, {} turns, {} tool calls, {} results, {} tokens in, {} out",
+        "{}: {}, {}, {}, {}, {} tokens in, {} out",
         format.name,
-        account.records,
-        account.turns,
-        account.tool_calls,
-        account.tool_results,
+        counted(account.records, "record", "records"),
+        counted(account.turns, "turn", "turns"),
+        counted(account.tool_calls, "tool call", "tool calls"),
+        counted(account.tool_results, "result", "results"),
         tokens.input,
         tokens.output
     ));
@@ -371,7 +372,8 @@ fn tell(
         ));
     }
     for (field, why, turns) in account.defaulted() {
-        complain(&format!("default value: {field} in {turns} turns: {why}"));
+        let turns = counted(turns, "turn", "turns");
+        complain(&format!("default value: {field} in {turns}: {why}"));
     }
     for group in account.redacted() {
         let (pointer, reason, turns) = (group.pointer, group.reason, group.lines);

@@ -14,6 +14,7 @@ use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::verifying;
 use std::path::PathBuf;
 use threadseal_convert::{Account, Detection, Tokens};
@@ -116,13 +117,13 @@ fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
         total.tokens.add(row.account.tokens);
     }
     let warnings: u64 = rows.iter().map(|row| warnings(&row.account)).sum();
-    let mut last = cells("total", &total, "", &format!("{} files", rows.len()));
+    let files = counted(rows.len() as u64, "file", "files");
+    let mut last = cells("total", &total, "", &files);
     last[7] = warnings.to_string();
     out.line(line(&last));
     if passed_over > 0 {
-        out.line(format!(
-            "{passed_over} files of unknown format were skipped"
-        ));
+        let (one, many) = ("file of unknown format was", "files of unknown format were");
+        out.line(format!("{} skipped", counted(passed_over, one, many)));
     }
 }
 

@@ -6,7 +6,7 @@
 //! ```
 
 use super::{Action, Sealed, Sealing};
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
 use crate::key_log;
 use crate::refused_path;
 use crate::render::clean::Clean;
@@ -47,6 +47,7 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
     let done = observer::seal_within(&sealing.host, path, how, &*signer, &section, &|_| {});
     let done =
         done.map_err(|error| refused_path::with_evidence(error.into(), path, sealing.context))?;
+    note_moved(done.moved.as_ref());
     let mut sealed = match done.sealed {
         observer::Sealed::Added(seal) => {
             Sealed::new(path, "observed", Action::Sealed).with_head(Some(&seal.head))
@@ -57,6 +58,18 @@ pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure
     sealed.uncovered = done.uncovered;
     sealed.whole = is_whole;
     Ok(sealed)
+}
+
+/// Mentions that the seals of a log were moved, since a copy that was then edited looks the same as a rotated log.
+pub(crate) fn note_moved(moved: Option<&observer::Moved>) {
+    if let Some(observer::Moved { from, to }) = moved {
+        let (from, to) = (path_text(from), path_text(to));
+        complain(&format!(
+            "note: {} was rotated: its sealed lines are in {} now, and its seals were moved there",
+            Clean(&from),
+            Clean(&to)
+        ));
+    }
 }
 
 /// The key that signs the end of a record.

@@ -30,6 +30,7 @@ use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
 use crate::trust_file;
 use clap::{Args, ValueEnum};
+pub(crate) use log::note_moved;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

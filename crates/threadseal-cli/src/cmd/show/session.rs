@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, Stdio};
 use threadseal_capture::archive::{ArchiveFs, ArchivedLog};
+use threadseal_capture::index::Figures;
 use threadseal_capture::state::{LogState, StateKind};
 use threadseal_convert::{self as convert, Draft, Mapped, ToolResult};
 use threadseal_core::error::ErrorKind;
@@ -85,8 +86,9 @@ pub(super) fn run(named: &Named, args: &ShowArgs, context: &Context, out: &mut O
         json(&log, &state, format.name, &mapped, turn, &sessions, out)?;
         return Ok(Exit::Done);
     }
+    let figures = sessions.figures(&log.name)?;
     paged(turn.is_none(), context, out, |out| {
-        heading(&log, &state, Some(&mapped), &sessions, context, out);
+        heading(&log, &state, Some(figures), &sessions, context, out);
         let answers = answers(&mapped);
         for (number, draft) in (0..).zip(mapped.drafts.iter()) {
             if turn.is_none_or(|turn| turn == number) {
@@ -155,7 +157,7 @@ fn paged(is_long: bool, context: &Context, out: &mut Out, print: impl FnOnce(&mu
 fn heading(
     log: &ArchivedLog,
     state: &LogState,
-    mapped: Option<&Mapped>,
+    figures: Option<Figures>,
     sessions: &Sessions,
     context: &Context,
     out: &mut Out,
@@ -167,14 +169,12 @@ fn heading(
         coloured(&state.words, Some(state.kind.light()), palette)
     ));
     let mut facts = Vec::new();
-    if let Some(mapped) = mapped {
-        let account = &mapped.account;
-        let tokens = account.tokens.input.saturating_add(account.tokens.output);
-        facts.push(counted(account.turns, "turn", "turns"));
-        facts.push(counted(account.tool_calls, "call", "calls"));
-        facts.push(format!("{} tokens", count_words(tokens)));
-        let models = mapped.drafts.iter().filter_map(|draft| draft.model.id);
-        facts.extend(models.last());
+    if let Some(figures) = figures {
+        facts.extend(figures.turns.map(|turns| counted(turns, "turn", "turns")));
+        facts.extend(figures.tools.map(|calls| counted(calls, "call", "calls")));
+        let words = |tokens| format!("{} tokens", count_words(tokens));
+        facts.extend(figures.tokens.map(words));
+        facts.extend(figures.model);
     } else {
         facts.push("no mapping reads this log: its lines follow".to_owned());
     }

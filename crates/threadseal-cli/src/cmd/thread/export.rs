@@ -15,6 +15,7 @@ use crate::output::Out;
 use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
 use crate::render::json::VerifyOutput;
+use crate::render::text::counted;
 use crate::verifying;
 use clap::Args;
 use serde_json::json;
@@ -100,8 +101,8 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         out.json(&json!({"schema": "threadseal.thread.export/1", "thread_id": id.as_str(), "files": written}));
     } else if !context.quiet {
         complain(&format!(
-            "{} files written to {}",
-            written.len(),
+            "{} written to {}",
+            counted(written.len() as u64, "file", "files"),
             args.folder.display()
         ));
     }

@@ -8,6 +8,7 @@ use crate::fleet::{DatabaseArgs, Fleet};
 use crate::output::Out;
 use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
@@ -75,7 +76,10 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
         let path = Clean(&database.path);
         match database.faults.as_slice() {
             [] if context.quiet => {}
-            [] => out.line(format_args!("{path}: {} rows, no fault", database.rows)),
+            [] => {
+                let rows = counted(database.rows, "row", "rows");
+                out.line(format_args!("{path}: {rows}, no fault"));
+            }
             faults => faults.iter().for_each(|fault| {
                 let thread = fault.thread.as_deref().unwrap_or("-");
                 let (thread, message) = (Clean(thread), Clean(&fault.message));

@@ -8,6 +8,7 @@ use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde::Serialize;
 use threadseal_core::error::Error;
@@ -154,10 +155,11 @@ fn orphaned<'t>(records: &Records, threads: &'t [Thread]) -> Result<Vec<&'t str>
 fn line(thread: &Thread) -> String {
     let tokens = thread.input_tokens.saturating_add(thread.output_tokens);
     format!(
-        "{:<21}  {}  {} turns  {tokens} tokens  ${}  {}",
+        "{:<21}  {}  {}  {}  ${}  {}",
         Clean(word(thread)).to_string(),
         Clean(thread.created_at.as_deref().unwrap_or("-")),
-        thread.turns,
+        counted(thread.turns, "turn", "turns"),
+        counted(tokens, "token", "tokens"),
         thread.spend,
         Clean(thread.id.as_str()),
     )

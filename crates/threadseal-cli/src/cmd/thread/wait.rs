@@ -7,6 +7,7 @@ use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -43,7 +44,8 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
     let fleet = args.database.open(context)?;
     let records = records(&args.project, context, fleet.as_ref())?;
     if context.progress && !context.json {
-        complain(&format!("waiting for {} threads", threads.len()));
+        let count = counted(threads.len() as u64, "thread", "threads");
+        complain(&format!("waiting for {count}"));
     }
     let waited = records.wait(&threads, timeout, &cancel)?;
     refuse_changed(&records, &waited)?;

@@ -16,6 +16,7 @@ use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::project::ProjectArgs;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use serde_json::{Value, json};
 use threadseal_core::record::ThreadId;
@@ -146,10 +147,12 @@ fn line(thread: &Followed, seen: &Seen<'_>, out: &mut Out) {
         }
         Seen::Sealed { lines, row, .. } => {
             let cost = row.as_deref().map(cost).unwrap_or_default();
-            ('=', "sealed".to_owned(), format!("{lines} lines{cost}"))
+            let lines = counted(*lines, "line", "lines");
+            ('=', "sealed".to_owned(), format!("{lines}{cost}"))
         }
         Seen::Withdrawn(lines) => {
-            let detail = format!("{lines} lines above, which no seal covered, are gone");
+            let (one, many) = ("line above is", "lines above are");
+            let detail = format!("{} gone: no seal covered them", counted(*lines, one, many));
             ('!', "withdrawn".to_owned(), detail)
         }
         Seen::Continued(by) => ('>', "continued".to_owned(), format!("by {by}")),
@@ -180,8 +183,11 @@ fn time_of(event: &Value) -> Option<String> {
 
 fn cost(row: &Thread) -> String {
     let tokens = row.input_tokens.saturating_add(row.output_tokens);
-    let (turns, spend) = (row.turns, row.spend);
-    format!("; by the registry {turns} turns, {tokens} tokens, ${spend}")
+    let (turns, tokens) = (
+        counted(row.turns, "turn", "turns"),
+        counted(tokens, "token", "tokens"),
+    );
+    format!("; by the registry {turns}, {tokens}, ${}", row.spend)
 }
 
 /// The members of an event that people look for; of any other one all.

@@ -267,6 +267,7 @@ mod of_logs {
         Context, Failure, Folder, Host, Kind, LocalSigner, PassphraseArgs, Path, RegularFile,
         Taken, detect,
     };
+    use crate::cmd::seal::note_moved;
     use crate::cmd::watch::SEAL_WAIT;
     use crate::keyring::{Keyring, self_name};
     use threadseal_core::key::KeyUsage;
@@ -343,12 +344,12 @@ mod of_logs {
             _context: &Context,
         ) -> Result<Taken, Failure> {
             let (host, signer) = (&self.host, &self.signer);
-            Ok(
-                match observer::seal(host, path, false, SEAL_WAIT, signer, &|_| {})? {
-                    Sealed::Added(seal) => Taken::Sealed(seal.head, Some(seal.lines)),
-                    Sealed::Unchanged | Sealed::Nothing => Taken::Unchanged,
-                },
-            )
+            let done = observer::seal(host, path, false, SEAL_WAIT, signer, &|_| {})?;
+            note_moved(done.moved.as_ref());
+            Ok(match done.sealed {
+                Sealed::Added(seal) => Taken::Sealed(seal.head, Some(seal.lines)),
+                Sealed::Unchanged | Sealed::Nothing => Taken::Unchanged,
+            })
         }
     }
 }

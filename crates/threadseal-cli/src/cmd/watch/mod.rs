@@ -28,6 +28,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::refused_path::{self, RefusedPath};
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use clap::Args;
 use files::{Folder, Taken};
 use notify::event::{AccessKind, AccessMode};
@@ -463,7 +464,8 @@ impl Watch<'_> {
                 head: head.to_string(),
             });
         } else if !self.context.quiet {
-            let lines = lines.map_or_else(String::new, |lines| format!("{lines} lines, "));
+            let words = |lines| format!("{}, ", counted(lines, "line", "lines"));
+            let lines = lines.map_or_else(String::new, words);
             out.line(format_args!("sealed  {}  {lines}head {head}", Clean(&path)));
         }
     }
@@ -571,7 +573,7 @@ impl Watch<'_> {
     fn save_known(&mut self) {}
 
     /// The folders that are there; of each the files that are sealed, and those passed over.
-    fn counted(&self) -> impl Iterator<Item = (&Folder, u64, u64)> {
+    fn numbered(&self) -> impl Iterator<Item = (&Folder, u64, u64)> {
         let folders = self.folders.iter().filter(|folder| folder.path.exists());
         folders.map(|folder| {
             let files = self.seen.keys().filter(|path| folder.holds(path));
@@ -583,14 +585,14 @@ impl Watch<'_> {
 
     /// Reports which folders are watched, and how many of their files are taken.
     fn announce(&self, out: &mut Out) {
-        let counted = self.counted();
-        let counted = counted.map(|(folder, logs, passed_over)| FolderOutput {
+        let numbered = self.numbered();
+        let numbered = numbered.map(|(folder, logs, passed_over)| FolderOutput {
             agent: folder.agent_name(),
             path: path_text(&folder.path),
             logs,
             passed_over,
         });
-        let folders: Vec<_> = counted.collect();
+        let folders: Vec<_> = numbered.collect();
         if self.context.json {
             let schema = "threadseal.watch.folders/1";
             return out.json_line(&StartOutput { schema, folders });
@@ -609,8 +611,9 @@ impl Watch<'_> {
             count => format!(", {count} refused"),
         };
         out.line(format_args!(
-            "{verb} {} folders: {total} logs{refused}",
-            folders.len()
+            "{verb} {}: {}{refused}",
+            counted(folders.len() as u64, "folder", "folders"),
+            counted(total, "log", "logs")
         ));
         for FolderOutput {
             agent,
@@ -621,8 +624,10 @@ impl Watch<'_> {
         {
             let agent = agent.unwrap_or("-");
             out.line(format_args!(
-                "  {agent:<14}  {}  {logs} logs, {passed_over} other files passed over",
-                Clean(path)
+                "  {agent:<14}  {}  {}, {} passed over",
+                Clean(path),
+                counted(*logs, "log", "logs"),
+                counted(*passed_over, "other file", "other files")
             ));
         }
     }

@@ -241,7 +241,7 @@ impl Watch<'_> {
         let Some(server) = &self.server else {
             return;
         };
-        let counted = self.counted();
+        let counted = self.numbered();
         let folders = counted.map(|(folder, logs, passed_over)| WatchedFolder {
             agent: folder.agent_name().map(str::to_owned),
             path: folder.path.clone(),

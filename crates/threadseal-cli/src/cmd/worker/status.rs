@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use serde_json::{Value, json};
 use std::time::Duration;
 use threadseal_runtime::fleet::{Census, Fleet, HeldOrder, Totals};
@@ -57,7 +58,8 @@ fn show(census: &Census, held: &[HeldOrder], totals: &Totals, out: &mut Out) {
     out.line(format_args!("taken      {}", census.taken));
     out.line(format_args!("expired    {}", census.expired));
     out.line(format_args!("set aside  {}", census.set_aside));
-    out.line(format_args!("orphaned   {} threads", census.orphaned));
+    let orphaned = counted(census.orphaned, "thread", "threads");
+    out.line(format_args!("orphaned   {orphaned}"));
     for one in held {
         let thread = one.thread.as_deref().unwrap_or("-");
         let lease = match one.left.is_zero() {
@@ -65,11 +67,11 @@ fn show(census: &Census, held: &[HeldOrder], totals: &Totals, out: &mut Out) {
             false => format!("{} left", span(one.left)),
         };
         out.line(format_args!(
-            "order {}  {}  worker {}  {lease}  {} turns  ${}",
+            "order {}  {}  worker {}  {lease}  {}  ${}",
             one.order,
             Clean(thread),
             Clean(&one.worker),
-            one.turns,
+            counted(one.turns, "turn", "turns"),
             one.spend
         ));
     }
@@ -78,8 +80,9 @@ fn show(census: &Census, held: &[HeldOrder], totals: &Totals, out: &mut Out) {
     }
     let [input, output] = totals.tokens;
     out.line(format_args!(
-        "all        {} turns, {input} tokens read, {output} written, ${}",
-        totals.turns, totals.spend
+        "all        {}, {input} tokens read, {output} written, ${}",
+        counted(totals.turns, "turn", "turns"),
+        totals.spend
     ));
     let [open, most] = census.connections;
     out.line(format_args!("database   {open} of {most} connections"));
