@@ -27,12 +27,10 @@ export interface SealedSaverOptions extends AppenderOptions {
 
 /** Threads whose state is held in memory; that of others is read again. */
 const MAX_HELD_THREADS = 1000;
-/** Looks at a deletion of another process that may have died. */
+/** The most looks at a thread that another process changes, or changed before it died. */
 const MAX_LOOKS = 100;
 /** The time between two looks. */
 const LOOK_MS = 50;
-/** The most times that a checkpoint is read while a run changes it. */
-const MAX_READS = 20;
 /** No thread has this id: its ledger names all threads. */
 const ALL_THREADS = "";
 
@@ -80,30 +78,39 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
 
   /** Reads with the state of a thread; again where its steps continued meanwhile, so that a run is no alarm. */
   async #again<T>(thread: string, read: (state: ThreadState) => Promise<T>): Promise<T> {
-    for (let left = MAX_READS; ; left -= 1) {
-      const state = await this.#settled(thread);
+    for (let left = MAX_LOOKS; ; left -= 1) {
+      const state = await this.#ledger(thread).state();
       const { steps } = state;
       try {
         return await read(state);
       } catch (error) {
-        if (!(error instanceof StateError) || left === 0) throw error;
+        if (!(error instanceof StateError)) throw error;
         const now = await this.#ledger(thread).state();
-        if (now.steps === steps && !now.isBusy) throw error;
+        const isSame = now.steps === steps;
         // Another process may be between the store and the end of its step.
-        if (now.steps === steps) await pause(LOOK_MS);
+        if (isSame && (left === 0 || !now.isBusy)) throw error;
+        if (left === 0) throw new StateError(`thread ${thread} changes while it is read`, { hint: "try again" });
+        await pause(LOOK_MS);
       }
     }
   }
 
-  /** The state of a thread. A deletion that runs now is waited for; of one whose process died, none knows that. */
+  /** The state of a thread after the deletions that run now. Of one whose process died, none knows that. */
   async #settled(thread: string): Promise<ThreadState> {
-    for (let left = MAX_LOOKS; ; left -= 1) {
-      const state = await this.#ledger(thread).state();
-      const running = [...state.deletions].filter(([id, isRunning]) => isRunning && !this.#unended.has(id));
-      if (running.length === 0) return state;
-      if (left > 0) await pause(LOOK_MS);
-      else for (const [id] of running) this.#unended.add(id);
+    let state = await this.#ledger(thread).state();
+    const first = [...state.deletions].filter(([id, isRunning]) => isRunning && !this.#unended.has(id));
+    const running = (): string[] => first.map(([id]) => id).filter((id) => state.deletions.get(id) === true);
+    for (let left = MAX_LOOKS; left > 0 && running().length > 0; left -= 1) {
+      await pause(LOOK_MS);
+      state = await this.#ledger(thread).state();
     }
+    for (const id of running()) this.#unended.add(id);
+    return state;
+  }
+
+  /** Deletions that failed, or that did not end while this process looked. */
+  #ended({ deletions }: ThreadState): string[] {
+    return [...deletions].filter(([id, isRunning]) => !isRunning || this.#unended.has(id)).map(([id]) => id);
   }
 
   async *list(config: Config, options?: CheckpointListOptions): AsyncGenerator<CheckpointTuple> {
@@ -120,13 +127,13 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
 
   async *#list(config: Config, options: CheckpointListOptions | undefined, threads: readonly string[]): AsyncGenerator<CheckpointTuple> {
     const lists = new Map<string, Expected[]>();
-    for (const thread of threads) lists.set(thread, expectedOf(await this.#settled(thread), config, options?.before));
+    for (const thread of threads) lists.set(thread, expectedOf(await this.#ledger(thread).state(), config, options?.before));
     let [count, lowest] = [0, ""];
     for await (const listed of this.#inner.list(config, options)) {
       const { thread, ns } = placeOf(listed.config);
       const { id } = listed.checkpoint;
       const tuple = await this.#checked(thread, ns, listed);
-      if (!lists.has(thread)) lists.set(thread, expectedOf(await this.#settled(thread), config, options?.before));
+      if (!lists.has(thread)) lists.set(thread, expectedOf(await this.#ledger(thread).state(), config, options?.before));
       // What is newer in its namespace comes first; a filter may have left it out.
       for (const expected of lists.get(thread) ?? []) {
         if (expected.ns !== ns) continue;
@@ -228,14 +235,12 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
   /** Names a thread that begins, and ends a deletion of it that did not end: what it left is not to come back. */
   async #writable(thread: string): Promise<void> {
     await this.#begin(thread);
-    if ((await this.#settled(thread)).deletions.size > 0) await this.deleteThread(thread);
+    if (this.#ended(await this.#settled(thread)).length > 0) await this.deleteThread(thread);
   }
 
   async deleteThread(threadId: string): Promise<void> {
     // Those that failed, or whose process died, end with this one. Others may still run.
-    const { deletions } = await this.#ledger(threadId).state();
-    const ended = [...deletions].filter(([id, isRunning]) => !isRunning || this.#unended.has(id));
-    const payload = { thread_id: threadId, ends: ended.map(([id]) => id) };
+    const payload = { thread_id: threadId, ends: this.#ended(await this.#ledger(threadId).state()) };
     await this.#ledger(threadId).alone((step) => step({ type: "thread_deleted", payload }, () => this.#inner.deleteThread(threadId)));
   }
 
@@ -466,8 +471,8 @@ class ThreadState {
   steps = 0;
   /** Deletions that did not complete, by the ids of their steps. Does it run, as far as the ledger knows? */
   readonly deletions = new Map<string, boolean>();
-  /** What a deletion that did not complete may have left. It does not count any more. */
-  readonly #leaving = new Set<string>();
+  /** What each of these deletions may have left. It does not count any more. */
+  readonly #leaving = new Map<string, Set<string>>();
   /** The steps that began, each with the number of deletions before it, and whether one ran. */
   readonly #begun = new Map<string, { deletions: number; isBeside: boolean }>();
   #deletions = 0;
@@ -482,7 +487,8 @@ class ThreadState {
   }
 
   isLeaving(ns: string, id: string): boolean {
-    return this.#leaving.has(`${ns}\n${id}`) && !this.space(ns).checkpoints.has(id);
+    const isOf = (left: Set<string>): boolean => left.has(`${ns}\n${id}`);
+    return [...this.#leaving.values()].some(isOf) && !this.space(ns).checkpoints.has(id);
   }
 
   /** Notes a step that keeps something. Is it known to be stored? Not where a deletion ran at its time. */
@@ -496,14 +502,17 @@ class ThreadState {
   /** What was there is gone when a deletion begins. */
   delete({ id, status, effect }: Step): void {
     if (status === "started") {
-      for (const [ns, { checkpoints }] of this.spaces) for (const other of checkpoints.keys()) this.#leaving.add(`${ns}\n${other}`);
+      const left = [...this.spaces].flatMap(([ns, { checkpoints }]) => [...checkpoints.keys()].map((other) => `${ns}\n${other}`));
+      this.#leaving.set(id, new Set(left));
       this.spaces.clear();
       this.#deletions += 1;
     }
     if (status === "completed") {
-      this.#leaving.clear();
       const { ends } = effect.payload;
-      for (const ended of [id, ...(Array.isArray(ends) ? ends : [])]) this.deletions.delete(String(ended));
+      for (const ended of [id, ...(Array.isArray(ends) ? ends : [])].map(String)) {
+        this.deletions.delete(ended);
+        this.#leaving.delete(ended);
+      }
     } else {
       this.deletions.set(id, status === "started");
     }

@@ -406,6 +406,7 @@ test("a thread that is deleted during its run, at any step, is never refused", a
 test("a deletion and runs of two processes, and their readers, are never refused", async () => {
   const made = stored();
   const savers = [made.process(), made.process(), made.process(), made.process()];
+  await begin(savers[0]);
   let isOver = false;
   const refusals = [];
   let reads = 0;
