@@ -93,7 +93,11 @@ fn known_in(heads: &dyn HeadStore, folder: &Path) -> Result<Vec<(PathBuf, String
             continue;
         };
         let place = stored.path_hint.filter(|place| is_in(place));
-        found.extend(place.map(PathBuf::from).zip(stored.thread.map(|thread| thread.to_string())));
+        found.extend(
+            place
+                .map(PathBuf::from)
+                .zip(stored.thread.map(|thread| thread.to_string())),
+        );
     }
     Ok(found)
 }
@@ -188,6 +192,7 @@ impl Identity {
     }
 
     /// The records, as (path, thread), that are known here and lie in `folder`, an absolute path.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives values")]
     fn known_in(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<(PathBuf, String)>> {
         let found = py.detach(|| known_in(&*self.0.host().heads, &folder));
         found.map_err(|error| raised(py, &error))
