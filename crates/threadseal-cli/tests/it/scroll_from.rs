@@ -24,7 +24,7 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
     let ran = sandbox.ok(format!("{from} {files}"));
     assert_eq!(ran.stdout, "");
     for told in [
-        "claude-code: 3 records, 2 turns, 1 tool calls, 0 results, 5 tokens in, 7 out",
+        "claude-code: 3 records, 2 turns, 1 tool call, 0 results, 5 tokens in, 7 out",
         "not mapped: line 2: not JSON",
         "carried as text: line 3 /message/content/0/input/n: inexact number",
         "not carried: line 3 /novel: unknown member",
@@ -596,7 +596,7 @@ fn an_archive_of_inspect_is_opened_and_another_one_refused() {
     sandbox
         .ok(format!("scroll from auto {log:?}"))
         .prints("two and two?")
-        .warns("inspect: 1 records");
+        .warns("inspect: 1 record, 1 turn");
     let other = archive("other.zip", &[("notes.txt", "hello")]);
     sandbox
         .sh(format!("scroll from auto {other:?}"))
@@ -660,7 +660,7 @@ fn the_output_states_how_sure_the_detection_is_and_a_named_format_overrides_it()
     named.stderr.has("unknown kind of record: message");
     let over = sandbox.ok(format!("scroll from claude-code --format pi {source}"));
     over.stderr.lacks("format: ");
-    over.stderr.has("pi: 1 records, 1 turns");
+    over.stderr.has("pi: 1 record, 1 turn");
 }
 
 // T-SCR-51
