@@ -126,7 +126,7 @@ if oldest=$(oldest_python); then
 else
     echo "there is no Python 3.10 here, so the wheel is not tested with it"
 fi
-run_doctests bare {__init__,_errors,_plain,aio,home,recorder,report,verifying}.py compat
+run_doctests bare {__init__,_errors,_gate,_plain,aio,home,recorder,report,verifying}.py compat
 run_tests langgraph tests/with_langgraph
 run_doctests langgraph {_checkpoints,_stored,langgraph}.py
 # The program of Claude leaves files in the folder for temporary ones.
