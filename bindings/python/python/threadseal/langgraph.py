@@ -149,39 +149,39 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its thread; verified with all its ancestors."""
         thread_id, ns, asked = _named(config)
-        for _ in range(MAX_PAUSES):
+        for left in reversed(range(MAX_PAUSES)):
             with self._lineages.using(thread_id) as lineage:
                 id = None if lineage is None else asked or lineage.newest(ns)
                 if lineage is not None and id is not None and lineage.link(ns, id) is not None:
                     return self._with_ancestors(lineage, ns, id, config, asked)
                 stored = self.inner.get_tuple(config)
-                if (coming := self._is_coming(thread_id, ns, lineage, stored)) is None:
-                    break
+                coming = self._is_coming(thread_id, ns, lineage, stored)
+                if coming is None or left == 0:
+                    self._unsealed(thread_id, ns, asked, lineage, stored)
                 if not coming:
                     return None
             time.sleep(PAUSE_SECONDS)
-        self._unsealed(thread_id, ns, asked, lineage, stored)
         return None
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
         thread_id, ns, asked = _named(config)
-        for _ in range(MAX_PAUSES):
+        for left in reversed(range(MAX_PAUSES)):
             lineage = await asyncio.to_thread(self._lineages.enter, thread_id)
             try:
                 id = None if lineage is None else asked or lineage.newest(ns)
                 if lineage is not None and id is not None and lineage.link(ns, id) is not None:
                     return await self._awith_ancestors(lineage, ns, id, config, asked)
                 stored = await self.inner.aget_tuple(config)
-                if (coming := self._is_coming(thread_id, ns, lineage, stored)) is None:
-                    break
+                coming = self._is_coming(thread_id, ns, lineage, stored)
+                if coming is None or left == 0:
+                    self._unsealed(thread_id, ns, asked, lineage, stored)
                 if not coming:
                     return None
             finally:
                 if lineage is not None:
                     self._lineages.leave(lineage)
             await asyncio.sleep(PAUSE_SECONDS)
-        self._unsealed(thread_id, ns, asked, lineage, stored)
         return None
 
     def list(

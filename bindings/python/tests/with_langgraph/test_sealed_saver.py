@@ -336,6 +336,8 @@ def test_a_reader_beside_the_writer_takes_nothing_changed(
     assert saver.get_tuple(thread()) is not None
     reader = SealedSaver(saver.inner, seals, identity=identity, read_only=True)
     assert reader.get_tuple(thread()) is not None
+    # Its last seal follows the run; a look by the writer waits for it.
+    assert saver.get_tuple(thread()) is not None
     later, whole = database.snapshot(), record.read_bytes()
     database.restore(before)
     with pytest.raises(NotVerified, match="was removed"):
