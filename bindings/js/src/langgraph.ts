@@ -171,10 +171,16 @@ export class SealedSaver<V extends string | number = number> extends BaseCheckpo
   /** A checkpoint that was listed, as it was sealed; nothing where it was deleted meanwhile. */
   async #checked(thread: string, ns: string, listed: CheckpointTuple): Promise<CheckpointTuple | undefined> {
     const { id } = listed.checkpoint;
-    let tuple: CheckpointTuple | undefined = listed;
+    // What was listed may be older than the state: then it is read again.
+    const { spaces } = await this.#ledger(thread).state();
+    const isSealed = this.#check(thread, ns, listed, spaces.get(ns) ?? new Space()).then(() => true);
+    const isOther = (error: unknown): boolean => {
+      if (error instanceof StateError) return false;
+      throw error;
+    };
+    if (await isSealed.catch(isOther)) return listed;
     return this.#again(thread, async (state) => {
-      const found = tuple ?? (await this.#inner.getTuple(configOf(thread, ns, id)));
-      tuple = undefined;
+      const found = await this.#inner.getTuple(configOf(thread, ns, id));
       const space = state.space(ns);
       if (state.isLeaving(ns, id)) return undefined;
       if (found === undefined) {
