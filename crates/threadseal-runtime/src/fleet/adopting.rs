@@ -5,7 +5,8 @@
 //!     ─► thread.json, capabilities.md, transcript.jsonl copied, in this order
 //!     ─► carried out as by a worker: verified again in the database ─► order done
 //! ```
-//! The transcript comes last: where it is, the other files are. An adoption that was lost before that
+//! The transcript comes last: where it is, the other files are, and each has to be the one of the folder, if
+//! that has the thread: a record of Rye that was cut at a seal verifies. An adoption that was lost before that
 //! fails under the next worker and can be repeated; one that was lost later is carried out by it.
 
 use super::Fleet;
@@ -20,7 +21,7 @@ use crate::runner::{Adoptable, Adoption, Engine};
 use crate::signed_order::{From, OrderGrounds, Task, VerifiedOrder};
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal_core::error::Error;
 use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 use threadseal_core::record::ThreadId;
@@ -49,7 +50,10 @@ impl Fleet {
         let looking = self.looking(base)?;
         let (order, is_here) = self.copied(&wanted.thread)?;
         let found = match is_here {
-            true => looking.check_adoptable(wanted)?,
+            true => {
+                refuse_other_copy(local, &looking, &wanted.thread)?;
+                looking.check_adoptable(wanted)?
+            }
             false => {
                 refuse_child(local, &wanted.thread)?;
                 local.check_adoptable(wanted)?
@@ -153,36 +157,66 @@ impl Fleet {
         lease: &Lease,
         id: &ThreadId,
     ) -> Result<(), Error> {
-        let (from, project) = (&local.services.host.fs, &local.services.project);
-        let found = project.find_thread(&**from, id)?;
+        let found = folder_of(local, id)?;
         let found = found.ok_or_else(|| Error::refused(format!("{id} has no files here")))?;
         let root = base.services.project.root();
         let host = self.host(&base.services.host, root, Some(lease))?;
         let to = ThreadFolder::new(&root.join(super::THREADS), id);
         atomic::create_directories(&*host.fs, to.path(), PRIVATE_DIRECTORY)?;
-        let copy = |from_path: &Path, to_path: &Path, most: usize| -> Result<(), Error> {
-            project.inside(&**from, from_path)?;
-            let bytes = read_small(&**from, from_path, most)?;
-            atomic::replace(&*host.fs, to_path, &bytes, Mode::Set(PRIVATE_FILE))
-        };
-        for (path, target) in [
-            (found.metadata(), to.metadata()),
-            (found.capabilities(), to.capabilities()),
-        ] {
-            if from.symlink_metadata(&path).is_ok() {
-                copy(&path, &target, MAX_DOCUMENT_BYTES)?;
+        for ((path, most), (target, _)) in files_of(&found).into_iter().zip(files_of(&to)) {
+            if let Some(bytes) = bytes_of(local, &path, most)? {
+                atomic::replace(&*host.fs, &target, &bytes, Mode::Set(PRIVATE_FILE))?;
             } else if host.fs.symlink_metadata(&target).is_ok() {
                 // One of an earlier attempt would be judged with the transcript.
                 let gone = host.fs.unlink(&target);
                 gone.map_err(|error| sys::failure("remove", &target, &error))?;
             }
         }
-        copy(
-            &found.transcript(),
-            &to.transcript(),
-            MAX_CONVERSATION_BYTES,
-        )
+        Ok(())
     }
+}
+
+/// The files of a thread of Rye in the order in which they are copied, and the most bytes of each.
+fn files_of(folder: &ThreadFolder) -> [(PathBuf, usize); 3] {
+    [
+        (folder.metadata(), MAX_DOCUMENT_BYTES),
+        (folder.capabilities(), MAX_DOCUMENT_BYTES),
+        (folder.transcript(), MAX_CONVERSATION_BYTES),
+    ]
+}
+
+fn folder_of(engine: &Engine, id: &ThreadId) -> Result<Option<ThreadFolder>, Error> {
+    let services = &engine.services;
+    services.project.find_thread(&*services.host.fs, id)
+}
+
+/// The content of a file within the project; None where there is none.
+fn bytes_of(engine: &Engine, path: &Path, most: usize) -> Result<Option<Vec<u8>>, Error> {
+    let (fs, project) = (&*engine.services.host.fs, &engine.services.project);
+    if fs.symlink_metadata(path).is_err() {
+        return Ok(None);
+    }
+    project.inside(fs, path)?;
+    read_small(fs, path, most).map(Some)
+}
+
+/// The copy in the database has to be what the folder has, where that has the thread.
+fn refuse_other_copy(local: &Engine, looking: &Engine, id: &ThreadId) -> Result<(), Error> {
+    let (Some(here), Some(there)) = (folder_of(local, id)?, folder_of(looking, id)?) else {
+        return Ok(());
+    };
+    if bytes_of(local, &here.transcript(), MAX_CONVERSATION_BYTES)?.is_none() {
+        return Ok(());
+    }
+    for ((path, most), (copy, _)) in files_of(&here).into_iter().zip(files_of(&there)) {
+        if bytes_of(local, &path, most)? != bytes_of(looking, &copy, most)? {
+            return Err(Error::refused(format!(
+                "{} is another file than its copy in the database",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// A thread inherits from the one that started it, and a database has no threads of Rye above others.

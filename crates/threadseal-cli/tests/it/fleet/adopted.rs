@@ -169,7 +169,31 @@ fn a_record_of_rye_that_was_changed_is_not_adopted_into_a_database() {
         .warns("is tampered");
     adopting.order().has("done|").has("is tampered");
     assert_eq!(adopting.json("thread list")["threads"], json!([]));
+    fs::rename(&place, adopting.sandbox.path("aside")).unwrap();
     adopting.refuses(&adopt, "is tampered");
+    // The folder shows that the copy is another one, also where that verifies.
+    fs::rename(adopting.sandbox.path("aside"), &place).unwrap();
+    adopting.refuses(&adopt, "is another file than its copy");
+    adopting.edit("no rules", "no tools");
+    adopting.sql("UPDATE threadseal_orders SET aside = NULL");
+    let whole = fs::read(&place).unwrap();
+    let seal = b"\"checkpoint\"";
+    let first_seal = whole
+        .windows(seal.len())
+        .position(|window| window == seal)
+        .unwrap();
+    let end = first_seal
+        + whole[first_seal..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap()
+        + 1;
+    adopting.sql(&format!(
+        "UPDATE threadseal_files SET size = {end} WHERE path = '{RECORD}';
+         UPDATE threadseal_chunks c SET bytes = substring(bytes FOR {end}) FROM threadseal_files f
+         WHERE f.inode = c.inode AND f.path = '{RECORD}'"
+    ));
+    adopting.refuses(&adopt, "is another file than its copy");
     // An order of another kind, made of this one, would ask a model.
     let adopting = Adopting::new().unwrap();
     adopting.refuse_rows();
