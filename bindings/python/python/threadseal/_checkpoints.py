@@ -403,7 +403,11 @@ class Lineage:
     def is_gone(self, ns: str, id: str | None) -> bool:
         """Was this checkpoint deleted, or the whole namespace?"""
         with self.lock:
-            chosen = [link.gone for (of, one), link in self.links.items() if of == ns and id in (None, one)]
+            if id is not None:
+                # A run asks for each checkpoint.
+                link = self.links.get((ns, id))
+                return link is not None and link.gone
+            chosen = [link.gone for (of, _), link in self.links.items() if of == ns]
             return bool(chosen) and all(chosen)
 
     def is_empty(self) -> bool:
