@@ -268,11 +268,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """Keeps a checkpoint and seals it."""
         thread_id, ns, parent = _named(config)
         with self._lineages.keeping(thread_id) as lineage, lineage.coming(ns, checkpoint["id"]):
-            if self._may_skip(config, metadata):
+            if (sealed := self._not_read_back(config, metadata)) is not None:
                 versions = _versions(lineage, ns, parent, checkpoint, new_versions)
                 with self._stored.watching(checkpoint) as typed:
                     kept = self.inner.put(config, checkpoint, metadata, versions)
-                if self._seal_serialized(lineage, config, checkpoint, metadata, typed):
+                if self._seal_serialized(lineage, config, checkpoint, sealed, typed):
                     return kept
             taken, given = self._given(config, checkpoint, metadata)
             versions = _versions(lineage, ns, parent, taken, new_versions)
@@ -294,11 +294,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         thread_id, ns, parent = _named(config)
         async with self._lineages.akeeping(thread_id) as lineage:
             with lineage.coming(ns, checkpoint["id"]):
-                if self._may_skip(config, metadata):
+                if (sealed := self._not_read_back(config, metadata)) is not None:
                     versions = _versions(lineage, ns, parent, checkpoint, new_versions)
                     with self._stored.watching(checkpoint) as typed:
                         kept = await self.inner.aput(config, checkpoint, metadata, versions)
-                    if await asyncio.to_thread(self._seal_serialized, lineage, config, checkpoint, metadata, typed):
+                    if await asyncio.to_thread(self._seal_serialized, lineage, config, checkpoint, sealed, typed):
                         return kept
                 taken, given = await asyncio.to_thread(self._given, config, checkpoint, metadata)
                 versions = _versions(lineage, ns, parent, taken, new_versions)
@@ -750,12 +750,15 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # Sealing.
 
-    def _may_skip(self, config: RunnableConfig, metadata: CheckpointMetadata) -> bool:
-        """Is a checkpoint sealed by what the saver serialized, without reading it back?"""
-        if self._unread == 0 or not _is_plain(get_checkpoint_metadata(config, metadata)):
-            return False
+    def _not_read_back(self, config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any] | None:
+        """The metadata of a checkpoint that is sealed by what the saver serializes; None where it is read back."""
+        if self._unread == 0:
+            return None
+        kept = cast(dict[str, Any], get_checkpoint_metadata(config, metadata))
+        if not _is_plain(kept):
+            return None
         self._unread -= 1
-        return True
+        return kept
 
     def _learn(
         self,
@@ -775,7 +778,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         lineage: Lineage,
         config: RunnableConfig,
         checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
+        metadata: Mapping[str, Any],
         typed: Sequence[tuple[str, bytes]],
     ) -> bool:
         """Seals a checkpoint by the bytes that the saver keeps; False where they are not of one piece."""
@@ -784,14 +787,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             self._unread = 0
             return False
         frame, values = digests
-        kept = cast(dict[str, Any], get_checkpoint_metadata(config, metadata))
         _, ns, parent = _named(config)
         event = {
             "ns": ns,
             "parent": parent,
-            "metadata": self._metadata(kept),
+            "metadata": self._metadata(metadata),
             "id": checkpoint["id"],
-            "run": kept.get("run_id"),
+            "run": metadata.get("run_id"),
             "frame": frame,
             "values": values,
         }
