@@ -17,6 +17,15 @@ impl Pair {
         Self { ann, bob }
     }
 
+    /// Bob trusts Ann's identity, and has records of hers.
+    fn met() -> Self {
+        let pair = Self::new();
+        pair.give("ann.id");
+        pair.give_records();
+        pair.bob.ok("trust add ann.id");
+        pair
+    }
+
     /// Hands a file of Ann to Bob.
     fn give(&self, name: &str) {
         fs::copy(self.ann.path(name), self.bob.path(name)).unwrap();
@@ -299,10 +308,7 @@ fn an_export_changes_nothing_where_nothing_changed_and_replaces_no_other_file() 
 // T-KEY-09
 #[test]
 fn a_revoked_key_is_not_taken_back_by_removing_and_adding_it() {
-    let pair = Pair::new();
-    pair.give("ann.id");
-    pair.give_records();
-    pair.bob.ok("trust add ann.id");
+    let pair = Pair::met();
     pair.bob.ok("trust revoke ann --why stolen --at 2026-01-01");
     pair.bob.sh("trust remove ann").fails_with("--anyway");
     pair.bob.ok("trust add ann.id").prints("nothing new");
@@ -389,10 +395,7 @@ fn what_a_rotated_key_sealed_is_of_an_unknown_signer_elsewhere_and_names_its_nex
 // T-KEY-25
 #[test]
 fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
-    let pair = Pair::new();
-    pair.give("ann.id");
-    pair.give_records();
-    pair.bob.ok("trust add ann.id");
+    let pair = Pair::met();
     let kept = kept_name(&pair.ann, "self");
     pair.ann.ok("key rotate self");
     pair.import_next("ann-2.id");
@@ -403,20 +406,14 @@ fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
     // No file takes that back, nor does a user who learned of the theft otherwise.
     pair.bob.exits(2, "id import ann-2.id");
     pair.judged("note.json", "forged", "key_revoked");
-    let other = Pair::new();
-    other.give("ann.id");
-    other.give_records();
-    other.bob.ok("trust add ann.id");
+    let other = Pair::met();
     other.ann.ok("key rotate self");
     other.import_next("ann-2.id");
     other.judged("note.json", "unknown_signer", "key_rotated");
     other.bob.ok("trust revoke ann --why stolen");
     other.judged("note.json", "forged", "key_revoked");
     // A key that was stolen first is no rotated one.
-    let third = Pair::new();
-    third.give("ann.id");
-    third.give_records();
-    third.bob.ok("trust add ann.id");
+    let third = Pair::met();
     third.ann.ok("key revoke self --why stolen");
     third.ann.ok("key rotate self");
     third.import_next("ann-2.id");
@@ -426,10 +423,7 @@ fn a_key_that_was_rotated_and_then_stolen_is_judged_as_stolen() {
 // T-KEY-25
 #[test]
 fn a_theft_that_only_the_log_has_and_a_lost_private_half_are_no_rotations() {
-    let pair = Pair::new();
-    pair.give("ann.id");
-    pair.give_records();
-    pair.bob.ok("trust add ann.id");
+    let pair = Pair::met();
     let kept = kept_name(&pair.ann, "self");
     pair.ann.ok("key rotate self");
     // The command was killed between the log and the trust store.
@@ -481,10 +475,7 @@ fn a_chain_of_rotations_accuses_no_record_and_the_theft_of_the_last_key_its_own_
 // T-KEY-23
 #[test]
 fn an_identity_is_exported_after_several_rotations_at_once() {
-    let pair = Pair::new();
-    pair.give("ann.id");
-    pair.give_records();
-    pair.bob.ok("trust add ann.id");
+    let pair = Pair::met();
     let first = pair.ann.key("self")["key_id"].text().to_owned();
     for key in ["self", "self", "self", "self-observed", "self-observed"] {
         pair.ann.ok(format!("key rotate {key}"));
@@ -500,10 +491,7 @@ fn an_identity_is_exported_after_several_rotations_at_once() {
 // T-ID-11
 #[test]
 fn a_thief_of_a_rotated_key_who_names_a_successor_gains_no_trust() {
-    let pair = Pair::new();
-    pair.give("ann.id");
-    pair.give_records();
-    pair.bob.ok("trust add ann.id");
+    let pair = Pair::met();
     let thief = copied(&pair.ann);
     thief.ok("key rotate self");
     thief.ok("id export -o thief.id");
