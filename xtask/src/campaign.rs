@@ -1,7 +1,7 @@
 //! `cargo xtask campaign [--only NAME]… [--fuzz-seconds N]`: the full runs of which the gate takes a share.
 //!
 //! ```text
-//! sweep ─► faults ─► budgets ─► histories ─► kills ─► hostile ─► two-verifiers ─► crewai ─► migrate-sim ─► fleet ─► fleet-load ─► fuzz ─► bench
+//! sweep ─► faults ─► budgets ─► histories ─► edits ─► kills ─► hostile ─► two-verifiers ─► crewai ─► migrate-sim ─► fleet ─► fleet-load ─► fuzz ─► bench
 //! one after the other, also after a failure
 //! ```
 
@@ -61,6 +61,7 @@ fn all_steps(fuzz_seconds: u64) -> Vec<Step> {
         ("faults", Box::new(faults)),
         ("budgets", Box::new(budgets)),
         ("histories", Box::new(histories)),
+        ("edits", Box::new(edits)),
         ("kills", Box::new(kills)),
         ("hostile", Box::new(hostile)),
         ("two-verifiers", Box::new(two_verifiers)),
@@ -140,9 +141,14 @@ fn budgets() -> Fallible<bool> {
     Ok(command.status()?.success())
 }
 
-/// Plays ten thousand honest and as many dishonest histories: a test run plays 200 of each.
+/// Plays ten thousand honest and as many dishonest histories: a test run plays 100 of each.
 fn histories() -> Fallible<bool> {
     commands("histories::", "THREADSEAL_HISTORIES", HISTORIES)
+}
+
+/// Makes each kind of edit in each log of real agents: a test run makes one edit of each log.
+fn edits() -> Fallible<bool> {
+    commands("real_runs::", "THREADSEAL_ALL_EDITS", "1")
 }
 
 /// Kills agents, hooks and watchers five hundred times, and as often a process with a tree of
@@ -152,12 +158,12 @@ fn kills() -> Fallible<bool> {
     Ok(commands("run::greedy::", "THREADSEAL_KILLS", KILLS)? && agents)
 }
 
-/// Plays ten thousand cases of hostile parties: a test run plays 200.
+/// Plays ten thousand cases of hostile parties: a test run plays 100.
 fn hostile() -> Fallible<bool> {
     commands("hostile::", "THREADSEAL_HOSTILE", HOSTILE)
 }
 
-/// Compares the verifier in TypeScript with the one in Rust: the gate takes a thousand files of each
+/// Compares the verifier in TypeScript with the one in Rust: the gate takes 300 changed files of each
 /// kind.
 fn two_verifiers() -> Fallible<bool> {
     let mut command = Command::new("bash");
@@ -318,6 +324,7 @@ mod tests {
             "faults",
             "budgets",
             "histories",
+            "edits",
             "kills",
             "hostile",
             "two-verifiers",

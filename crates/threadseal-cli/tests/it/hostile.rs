@@ -15,7 +15,7 @@ use std::net::{TcpListener, TcpStream};
 use threadseal_store::clock::{Clock as _, SystemClock};
 
 /// Cases over all parties, if no number is asked for.
-const CASES: u64 = 200;
+const CASES: u64 = 100;
 /// The parties share the cases; one that needs a server gets fewer.
 const PARTIES: [u64; 12] = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 1];
 /// After which time a command counts as one that hangs.

@@ -22,7 +22,7 @@ pub(crate) use world::Random;
 use world::World;
 
 /// Histories of each kind, if no number is asked for.
-const HISTORIES: u64 = 200;
+const HISTORIES: u64 = 100;
 
 /// Plays a history for each seed, and fails with all that failed.
 fn play(history: fn(&mut World)) {
