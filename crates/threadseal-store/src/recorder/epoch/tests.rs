@@ -292,5 +292,7 @@ fn a_rotation_costs_four_fsyncs_more_than_a_seal() {
             .filter(|name| name.starts_with("fsync"))
             .count()
     };
-    assert_eq!(fsyncs(true), fsyncs(false) + 4);
+    // By chance two digests of a record begin alike, and one folder of heads serves both: a sync less.
+    let most = |rotating| (0..4).map(|_| fsyncs(rotating)).max();
+    assert_eq!(most(true), most(false).map(|seal| seal + 4));
 }
