@@ -1,7 +1,8 @@
 # pyright: standard
 """Another process that uses a database of checkpoints and its seals: `beside.py ROLE DATABASE SEALS KEYS`.
 
-It prints what it was refused, one line each, and ends with its standard input.
+It prints what it was refused, one line each. It ends with its standard input, but not before its work was done three
+times.
 """
 
 import os
@@ -42,7 +43,7 @@ def read(saver: SealedSaver) -> None:
 
 
 def again(work: Callable[[SealedSaver], None], saver: SealedSaver) -> None:
-    """The same until standard input ends. Another writer is no refusal."""
+    """The same until standard input ends, and three times at least. Another writer is no refusal."""
     ended, done = threading.Event(), 0
 
     def wait() -> None:
@@ -50,7 +51,7 @@ def again(work: Callable[[SealedSaver], None], saver: SealedSaver) -> None:
         ended.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    while not ended.is_set():
+    while done < 3 or not ended.is_set():
         try:
             work(saver)
             done += 1
