@@ -15,7 +15,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | threats | sweep [--quick] | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record | --pathological] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--load] [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
+const USAGE: &str = "usage: cargo xtask tidy | threats | sweep [--quick] | bench [--quick] [--records | --scroll | --ledger | --lineage | --runtime | --log | --capture | --record | --turns | --pathological] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--load] [--quick] | campaign [--only NAME]... [--fuzz-seconds N] | house [--list] [--root DIR]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log | --capture | --record |
-//!              --turns | --pathological] [--write FILE]    --scroll, --ledger, …: only those rows
+//! cargo xbench [--quick] [--records | --scroll | --ledger | --lineage | --runtime | --log | --capture |
+//!              --record | --turns | --pathological] [--write FILE]    --records, --scroll, …: only those rows
 //! ```
 //! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
 //! its peak memory; the table shows the median. A missed target makes the command fail. A
@@ -46,6 +46,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         .position(|word| *word == "--write")
         .and_then(|at| words.get(at + 1));
     let part = match words {
+        words if words.contains(&"--records") => table::Part::Records,
         words if words.contains(&"--scroll") => table::Part::Scrolls,
         words if words.contains(&"--ledger") => table::Part::Ledgers,
         words if words.contains(&"--lineage") => table::Part::Lineages,

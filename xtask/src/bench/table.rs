@@ -18,6 +18,7 @@ const MB: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     All,
+    Records,
     Scrolls,
     Ledgers,
     Lineages,
@@ -45,7 +46,7 @@ pub(super) fn measure(quick: bool, part: Part) -> Fallible<Table> {
 }
 
 fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Fallible<()> {
-    if part == Part::All {
+    if matches!(part, Part::All | Part::Records) {
         records(table, folder, quick)?;
     }
     if matches!(part, Part::All | Part::Scrolls) {
